@@ -13,7 +13,7 @@ from headgate.spark_udfs.driver.reader_choice import ReaderError, RegistryNotRea
 from headgate.spark_udfs.driver.restarts import run_restarting
 from headgate.spark_udfs.driver.session_settings import FAST_SETTINGS
 from headgate.spark_udfs.extra import MissingExtra
-from headgate.spark_udfs.frame import FrameError, decode_frame, decode_topic, part, poison_counts
+from headgate.spark_udfs.frame import FrameError, decode_frame, decode_topic, decode_types, part, poison_counts
 from headgate.spark_udfs.functions import from_registry_avro, poison_reason, schema_id, to_registry_avro
 from headgate.spark_udfs.spec.policy import (
     NewVersionError,
@@ -44,6 +44,7 @@ __all__ = [
     "decode_each_batch",
     "decode_frame",
     "decode_topic",
+    "decode_types",
     "from_registry_avro",
     "install",
     "part",

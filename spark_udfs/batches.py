@@ -14,12 +14,12 @@ from headgate.spark_udfs.extra import need_spark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from headgate.spark_udfs.driver.planning import Registry
+    from headgate.spark_udfs.driver.planning import Registry, Subjects
 
 
 def decode_each_batch(
     handle: "Callable[[DataFrame, DataFrame, int], None]",
-    subject: str,
+    subject: "Subjects",
     *,
     column: str = "value",
     registry: "Registry" = None,

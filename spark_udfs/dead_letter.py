@@ -27,8 +27,13 @@ COLUMNS: dict[str, str] = {
 }
 """The fixed columns and their types."""
 
-_REMOVED = ("value", "timestampType")
-"""Columns of a decoded DataFrame that contain no information about a bad row."""
+KEY_RAW = "key_raw"
+"""The key bytes of a bad row, if the data source decoded the keys. `key` of the table."""
+PART = "part"
+"""The bad part of a record: `key` or `value`. Without this column, it is the value."""
+
+_REMOVED = ("value", "timestampType", KEY_RAW)
+"""Columns of a decoded DataFrame that contain no further information about a bad row."""
 
 
 def dead_letters(decoded: "DataFrame") -> "DataFrame":
@@ -39,8 +44,11 @@ def dead_letters(decoded: "DataFrame") -> "DataFrame":
 
     poison = decoded.where("reason IS NOT NULL")
     if is_lazy(decoded):
-        return with_leading(poison, {name: _default(name, kind) for name, kind in COLUMNS.items()}, COLUMNS, _REMOVED)
+        defaults = {name: _default(name, kind) for name, kind in COLUMNS.items()} | {KEY_RAW: f.col("key")}
+        return with_leading(poison, defaults, COLUMNS, {"key": KEY_RAW}, _REMOVED)
     names = set(decoded.columns)
+    if KEY_RAW in names:
+        poison = poison.withColumn("key", f.col(KEY_RAW))
     head = [
         (f.col(name).cast(kind) if name in names else _default(name, kind)).alias(name)
         for name, kind in COLUMNS.items()
@@ -72,6 +80,8 @@ def to_dead_letter_records(letters: "DataFrame", dead_letter_topic: str, *, appl
     """
     from pyspark.sql import functions as f
 
+    from headgate.spark_udfs.driver.lazy_frame import PREFIX, with_defaults
+
     own = f.coalesce(f.col("headers"), f.array().cast(COLUMNS["headers"]))
     attempts = _first_of(own, layout.REDRIVE_ATTEMPT).cast("string")
     # An invalid number counts as 0, as in `serdes.dead_letter`.
@@ -83,7 +93,7 @@ def to_dead_letter_records(letters: "DataFrame", dead_letter_topic: str, *, appl
         layout.TIMESTAMP: f.unix_millis(f.col("timestamp")),
         layout.REASON: f.col("reason"),
         layout.DETAIL: f.substring(f.col("detail"), 1, layout.DETAIL_CHARS_MAX),
-        layout.PART: f.lit("value"),
+        layout.PART: f.col(PREFIX + PART),
         layout.SCHEMA_ID: f.col("schema_id"),
         layout.APPLICATION: f.lit(application),
         layout.ATTEMPT: attempt,
@@ -97,7 +107,7 @@ def to_dead_letter_records(letters: "DataFrame", dead_letter_topic: str, *, appl
     )
     present = f.filter(facts_headers, lambda header: header["value"].isNotNull())
     kept = f.filter(own, lambda header: ~f.startswith(header["key"], f.lit(layout.PREFIX)))
-    return letters.select(
+    return with_defaults(letters, {PART: f.lit("value")}).select(
         f.lit(dead_letter_topic).alias("topic"),
         f.col("key"),
         f.col("raw").alias("value"),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructField
 
-    from headgate.spark_udfs.driver.planning import Registry
+    from headgate.spark_udfs.driver.planning import Registry, Subjects
     from headgate.spark_udfs.executor.decoding import Decoding
 
 HEADERS = "headers"
@@ -35,9 +35,15 @@ class SplitFrame(NamedTuple):
     poison: "DataFrame"
 
 
+class TypedFrames(NamedTuple):
+    good: "dict[str, DataFrame]"
+    """The good rows of each subject."""
+    poison: "DataFrame"
+
+
 def decode_frame(
     df: "DataFrame",
-    subject: str | None = None,
+    subject: "Subjects" = None,
     *,
     column: str = "value",
     keep: Sequence[str] | None = None,
@@ -56,8 +62,9 @@ def decode_frame(
 
     The result has the kept columns, `value`, `reason`, `schema_id`, in the mode DEAD_LETTER `raw`, and with `details`
     the column `detail`, which explains each bad row. `keep` lists the other columns to keep, all by default; fewer are
-    faster. `flat` returns the fields of the value as columns, which is faster than a later `select("value.*")`.
-    Schema ids in a column `headers` are used even if it is not kept.
+    faster. If `subject` is a list, the value has one field per subject. `flat` returns the fields of the value as
+    columns, which is faster than a later `select("value.*")`. Schema ids in a column `headers` are used even if it
+    is not kept.
     """
     need_spark()
     from headgate.spark_udfs.driver.planning import choice_of, plan_decoding
@@ -115,7 +122,7 @@ def _outcome_fields(decoding: "Decoding", *, details: bool, flat: bool) -> "list
 
 def decode_topic(
     df: "DataFrame",
-    subject: str | None = None,
+    subject: "Subjects" = None,
     *,
     column: str = "value",
     registry: "Registry" = None,
@@ -145,6 +152,45 @@ def decode_topic(
     )  # fmt: skip
 
 
+def decode_types(
+    df: "DataFrame",
+    subjects: Sequence[str] | None = None,
+    *,
+    column: str = "value",
+    registry: "Registry" = None,
+    on_new_version: str = "KEEP",
+    on_registry_down: str = "WAIT",
+) -> TypedFrames:
+    """Split rows of several subjects: one DataFrame per subject, and the dead letters. Each row is in exactly one.
+
+    Use it for topics with several record types (RecordName and TopicRecordName strategies), and for several topics. A
+    DataFrame that the data source has decoded is only split. Then the subjects can be omitted, except with Spark
+    Connect, where they select the DataFrames.
+    """
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import StructType
+
+    from headgate.spark_udfs.driver.lazy_frame import with_field
+
+    if is_lazy(df) and subjects is None:
+        raise FrameError("with Spark Connect, decode_types needs the list of subjects")
+    if not is_lazy(df) and is_decoded(df):
+        kind = df.schema["value"].dataType
+        names = kind.names if isinstance(kind, StructType) else []
+        wanted = names if subjects is None else list(subjects)
+        if not set(wanted) <= set(names):
+            raise FrameError(f"the value has the fields {', '.join(names)}, not {', '.join(wanted)}")
+        good, poison = part(df)
+    else:
+        wanted = list(subjects or ())
+        good, poison = decode_topic(
+            df, wanted, column=column, registry=registry, on_new_version=on_new_version,
+            on_registry_down=on_registry_down,
+        )  # fmt: skip
+    of_type = {name: good.where(f.col(f"value.{quoted(name)}").isNotNull()) for name in wanted}
+    return TypedFrames({name: with_field(frame, "value", name) for name, frame in of_type.items()}, poison)
+
+
 def is_decoded(df: "DataFrame") -> bool:
     """Whether the DataFrame has the columns of a decoded one."""
     return set(OUTCOME) <= set(df.columns)
@@ -152,7 +198,7 @@ def is_decoded(df: "DataFrame") -> bool:
 
 def part(decoded: "DataFrame") -> SplitFrame:
     """Split a decoded DataFrame by its reasons."""
-    from headgate.spark_udfs.dead_letter import dead_letters
+    from headgate.spark_udfs.dead_letter import KEY_RAW, PART, dead_letters
     from headgate.spark_udfs.driver.lazy_frame import without
 
     if not is_lazy(decoded) and not is_decoded(decoded):
@@ -160,7 +206,7 @@ def part(decoded: "DataFrame") -> SplitFrame:
             f"a decoded DataFrame has the columns {', '.join(OUTCOME)}; this one has {', '.join(decoded.columns)}"
         )
     good = decoded.where("reason IS NULL")
-    removed = ("reason", "raw", "detail")
+    removed = ("reason", "raw", "detail", PART, KEY_RAW)
     return SplitFrame(without(good, *removed) if is_lazy(decoded) else good.drop(*removed), dead_letters(decoded))
 
 

@@ -15,13 +15,13 @@ from headgate.spark_udfs.extra import MissingExtra, need_spark
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-    from headgate.spark_udfs.driver.planning import Registry
+    from headgate.spark_udfs.driver.planning import Registry, Subjects
     from headgate.spark_udfs.executor.decoding import Decoding
 
 
 def from_registry_avro(
     column: "Column | str",
-    subject: str | None = None,
+    subject: "Subjects" = None,
     *,
     registry: "Registry" = None,
     version: int | None = None,
@@ -35,9 +35,10 @@ def from_registry_avro(
     """Decode payloads to a struct of `value`, `reason` (null if good), `schema_id` and, in DEAD_LETTER, `raw`.
 
     The reader schema is the latest version of the subject, a `version`, a `schema_id`, or an explicit `schema`.
-    `fields` selects some of its fields (`["id", "customer.name"]`), which is faster. `on_poison` is the result of a bad
-    row: reason and raw bytes (DEAD_LETTER), only the reason (NULL), or a failed task (FAIL). `on_registry_down` is the
-    reaction to a registry outage: WAIT, FAIL or DEAD_LETTER. JSON Schema and Protobuf payloads are decoded row by row.
+    If `subject` is a list, the value has one field per subject. `fields` selects some fields (`["id", "items.price"]`),
+    which is faster. `on_poison` is the result of a bad row: reason and raw bytes (DEAD_LETTER), only the reason (NULL),
+    or a failed task (FAIL). `on_registry_down` is the reaction to a registry outage: WAIT, FAIL or DEAD_LETTER. JSON
+    Schema and Protobuf payloads are decoded row by row.
     """
     need_spark()
     from headgate.spark_udfs.driver.planning import choice_of, plan_decoding
@@ -52,7 +53,7 @@ def from_registry_avro(
 
 def poison_reason(
     column: "Column | str",
-    subject: str | None = None,
+    subject: "Subjects" = None,
     *,
     registry: "Registry" = None,
     version: int | None = None,

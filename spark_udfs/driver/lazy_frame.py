@@ -20,11 +20,12 @@ from headgate.spark_udfs.executor.decoding import Decoding
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+PREFIX = "_headgate_"
+"""Prefix of the columns of `with_defaults`."""
 HEADERS = "headers"
 HEADERS_TYPE = "array<struct<key:string,value:binary>>"
 
 _ROW = "_headgate_row"
-_PREFIX = "_headgate_"
 _OUTCOME = "_headgate_outcome"
 _OTHERS = "_headgate_others"
 _PAD = "_headgate_pad"
@@ -40,9 +41,9 @@ def decode_lazily(
     value = StructField("value", spark_value_type(decoding))
     kind = StructType([value, *outcome_fields(decoding, details=details)])
     decode: Any = arrow_function_of_pairs(DecodePairs(decoding, details), kind)
-    rows = _with_defaults(df, {HEADERS: f.lit(None).cast(HEADERS_TYPE)})
+    rows = with_defaults(df, {HEADERS: f.lit(None).cast(HEADERS_TYPE)})
     # Spark would push a filter on the outcome below a deterministic function, and call the function twice.
-    outcome = decode.asNondeterministic()(f"{_ROW}.{quoted(column)}", _PREFIX + HEADERS).alias(_OUTCOME)
+    outcome = decode.asNondeterministic()(f"{_ROW}.{quoted(column)}", PREFIX + HEADERS).alias(_OUTCOME)
     kept = [_all_except(column, _OUTCOME)] if keep is None else [f.col(quoted(name)) for name in keep]
     return rows.select(f"{_ROW}.*", outcome).select(
         *kept,
@@ -62,22 +63,26 @@ def without(df: "DataFrame", *names: str) -> "DataFrame":
 
 
 def with_leading(
-    df: "DataFrame", defaults: "Mapping[str, Column]", kinds: Mapping[str, str], removed: Sequence[str]
+    df: "DataFrame",
+    defaults: "Mapping[str, Column]",
+    kinds: Mapping[str, str],
+    sources: Mapping[str, str],
+    removed: Sequence[str],
 ) -> "DataFrame":
-    """The columns of the defaults, cast to their kinds, then all other columns of the DataFrame that are not removed.
+    """The columns of `kinds`, cast to these, then all other columns of the DataFrame that are not removed.
 
-    A column gets its default if it does not exist.
+    A column gets its default if it does not exist. `sources` are the input columns with another name.
     """
     from pyspark.sql import functions as f
 
     # A struct needs at least one field.
     others = f.struct(f.lit(True).alias(_PAD), f.col(f"{_ROW}.*")).dropFields(*defaults, *removed)
-    rows = _with_defaults(df, defaults).select(*(_PREFIX + name for name in defaults), others.alias(_OTHERS))
-    leading = [f.col(_PREFIX + name).cast(kinds[name]).alias(name) for name in defaults]
+    rows = with_defaults(df, defaults).select(*(PREFIX + name for name in defaults), others.alias(_OTHERS))
+    leading = [f.col(PREFIX + sources.get(name, name)).cast(kind).alias(name) for name, kind in kinds.items()]
     return rows.select(*leading, f"{_OTHERS}.*").select(_all_except(_PAD))
 
 
-def _with_defaults(df: "DataFrame", defaults: "Mapping[str, Column]") -> "DataFrame":
+def with_defaults(df: "DataFrame", defaults: "Mapping[str, Column]") -> "DataFrame":
     """The columns of the DataFrame with the qualifier `_headgate_row`, and `_headgate_NAME` for each of the defaults.
 
     `_headgate_NAME` is the column NAME, or the default if there is no such column.
@@ -87,8 +92,15 @@ def _with_defaults(df: "DataFrame", defaults: "Mapping[str, Column]") -> "DataFr
     return df.alias(_ROW).select(
         f"{_ROW}.*",
         *(default.alias(name) for name, default in defaults.items()),
-        *(f.col(name).alias(_PREFIX + name) for name in defaults),
+        *(f.col(name).alias(PREFIX + name) for name in defaults),
     )
+
+
+def with_field(df: "DataFrame", column: str, name: str) -> "DataFrame":
+    """The DataFrame with a struct column replaced by one of its fields. The column is the last one."""
+    from pyspark.sql import functions as f
+
+    return df.select(_all_except(column), f.col(f"{quoted(column)}.{quoted(name)}").alias(column))
 
 
 def _all_except(*names: str) -> "Column":

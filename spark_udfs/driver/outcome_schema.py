@@ -9,6 +9,7 @@ from headgate.spark_udfs.executor.avro_columns import reader_schema
 from headgate.spark_udfs.executor.decoding import DETAIL, Decoding
 from headgate.spark_udfs.executor.required_fields import with_required
 from headgate.spark_udfs.executor.spark_types import spark_type
+from headgate.spark_udfs.spec.reader import TypedReader
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructField, StructType
@@ -46,6 +47,7 @@ def spark_value_type(decoding: Decoding) -> "DataType":
 def required_value_type(decoding: Decoding) -> pa.DataType:
     """The Arrow type of the values, with the required fields marked as not nullable where PySpark supports it."""
     kind = decoding.decoder().type
-    if decoding.reader.language != "AVRO" or not has_arrow_functions():
+    reader = decoding.reader
+    if isinstance(reader, TypedReader) or reader.language != "AVRO" or not has_arrow_functions():
         return kind
-    return with_required(kind, reader_schema(decoding.reader))
+    return with_required(kind, reader_schema(reader))

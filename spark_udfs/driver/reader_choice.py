@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from headgate.serdes import InvalidSchema, SchemaDefinition, avro_schema
 from headgate.serdes.client import RegistryClient, RegistryClientError, RegistryUnavailable, UnknownSchema
 from headgate.serdes.schemas import RegisteredSchema
-from headgate.spark_udfs.spec.reader import Reader, SchemaText
+from headgate.spark_udfs.spec.reader import SUBJECTS_MAX, Reader, SchemaText, TypedReader
 from headgate.spark_udfs.spec.registry_options import RegistryOptions
 
 WRITERS_MAX = 200
@@ -119,6 +119,27 @@ class ReaderChoice:
                 continue
         return tuple(sorted(writers.items()))
 
+
+@dataclass(frozen=True, slots=True)
+class TypedChoice:
+    """The latest versions of several subjects."""
+
+    subjects: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        names = [subject.lower() for subject in self.subjects]
+        twice = [subject for subject in self.subjects if names.count(subject.lower()) > 1]
+        if twice:
+            raise ReaderError(f"the subjects become columns and must differ, also in lower case: {', '.join(twice)}")
+        if not 2 <= len(self.subjects) <= SUBJECTS_MAX:
+            raise ReaderError(f"2 to {SUBJECTS_MAX} subjects can be read together, not {len(self.subjects)}")
+
+    def resolve(self, client: RegistryClient) -> TypedReader:
+        """Fetch the schemas from the registry. Raises `ReaderError`."""
+        return TypedReader(tuple(ReaderChoice(subject).resolve(client) for subject in self.subjects))
+
+
+AnyChoice = ReaderChoice | TypedChoice
 
 _HINT_UNKNOWN = (
     "Check the spelling of the subject (by default the topic name and -value), the address of the registry, and that "

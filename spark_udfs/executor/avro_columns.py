@@ -7,6 +7,7 @@ from headgate.serdes import Poison, Reason
 from headgate.serdes.avro import Schema, parse
 from headgate.serdes.avro.column_size import ColumnLimits
 from headgate.serdes.columnar import BatchTooLarge, ColumnarDecoder, Spans, project
+from headgate.serdes.framing import header_name
 from headgate.spark_udfs.executor.decoding import Columns, Decoding, reason_names
 from headgate.spark_udfs.executor.row_reading import Headers, RowReader
 from headgate.spark_udfs.executor.schema_id_headers import HeaderSchemas, header_schemas
@@ -22,9 +23,10 @@ def reader_schema(reader: Reader) -> Schema:
 
 
 class AvroColumns:
-    def __init__(self, spec: Decoding) -> None:
-        schema = reader_schema(spec.reader)
-        self._writers = WriterSchemas(spec.reader, spec.registry, spec.on_new_version, spec.on_registry_down)
+    def __init__(self, reader: Reader, spec: Decoding) -> None:
+        schema = reader_schema(reader)
+        self._is_key = spec.is_key
+        self._writers = WriterSchemas(reader, spec.registry, spec.on_new_version, spec.on_registry_down)
         self._decoder = ColumnarDecoder(
             schema,
             self._writers,
@@ -32,16 +34,16 @@ class AvroColumns:
             row_bytes_max=spec.row_bytes_max,
             batch_bytes_max=spec.batch_bytes_max,
         )
-        self._rows = RowReader(spec.reader, self._writers, schema, ColumnLimits(spec.row_bytes_max, spec.recursion_max))
+        self._rows = RowReader(reader, self._writers, schema, ColumnLimits(spec.row_bytes_max, spec.recursion_max))
         self.type = spark_arrow_type(self._decoder.type)
 
     def explain(self, payload: bytes | None, headers: Headers) -> str:
-        outcome = self._rows.read(payload, headers)
+        outcome = self._rows.read(payload, headers, is_key=self._is_key)
         # The row reader does not know the depth at which columns of a recursive record end. Then there is no message.
         return outcome.detail if isinstance(outcome, Poison) else ""
 
     def decode(self, payloads: pa.Array | Spans, headers: pa.Array | None = None) -> Columns:
-        in_headers = None if headers is None else header_schemas(headers, self._writers)
+        in_headers = None if headers is None else header_schemas(headers, self._writers, header_name(self._is_key))
         if in_headers is None:
             batch = self._decoder.decode(payloads)
             return self._columns(batch.values, batch.reasons, batch.schema_ids)

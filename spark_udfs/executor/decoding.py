@@ -7,7 +7,7 @@ fetches unknown writer schemas once per worker, and caches unknown ids as well. 
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from typing import Any, Protocol
 
@@ -22,11 +22,11 @@ from headgate.serdes.columnar.engine import ShippedCode, use_shipped
 from headgate.serdes.columnar.memory import as_arrow, is_valid
 from headgate.spark_udfs.executor.worker_memory import freeze_loaded_objects, keep_freed_buffers
 from headgate.spark_udfs.spec.policy import OnNewVersion, OnPoison, OnRegistryDown
-from headgate.spark_udfs.spec.reader import Reader
+from headgate.spark_udfs.spec.reader import AnyReader, TypedReader
 from headgate.spark_udfs.spec.registry_options import RegistryOptions
 
-DECODERS_MAX = 32
-"""Decoders that one Python worker caches, for that many queries."""
+DECODERS_MAX = 128
+"""Decoders that one Python worker caches. A query needs one for each subject and, with several subjects, each topic."""
 
 PIECE_BYTES_MAX = 8 * 1024 * 1024
 """Payload bytes that are decoded at once."""
@@ -85,7 +85,7 @@ class Decoder(Protocol):
 class Decoding:
     """The plan of decoding one column. Picklable and hashable."""
 
-    reader: Reader
+    reader: AnyReader
     registry: RegistryOptions
     on_poison: OnPoison = OnPoison.DEAD_LETTER
     on_new_version: OnNewVersion = OnNewVersion.KEEP
@@ -95,8 +95,14 @@ class Decoding:
     """Rows that are larger as columns are TOO_LARGE."""
     batch_bytes_max: int = PIECE_OUTPUT_BYTES_MAX
     """Size of one Arrow batch. One row may be larger."""
+    is_key: bool = False
+    """Whether the payloads are record keys: their schema ids are in another record header."""
     code: ShippedCode = field(default=(), compare=False, repr=False)
     """Compiled code from the driver, so that a new executor need not compile."""
+
+    def for_topic(self, topic: str) -> "Decoding":
+        """The decoding of one topic, if there are several."""
+        return replace(self, reader=self.reader.for_topic(topic)) if isinstance(self.reader, TypedReader) else self
 
     def decoder(self) -> Decoder:
         """The cached decoder of this process."""
@@ -132,7 +138,7 @@ class Decoding:
     @property
     def is_in_place(self) -> bool:
         """Whether payloads can be decoded in their fetch buffer, without an Arrow array."""
-        return self.reader.language == "AVRO"
+        return all(reader.language == "AVRO" for reader in self.reader.readers)
 
     def in_place(self, payloads: Spans) -> Iterator[tuple[int, Columns]]:
         """Like `in_pieces`, for payloads in a fetch buffer of limited size."""
@@ -220,14 +226,18 @@ def decoder_of(spec: Decoding) -> Decoder:
     """Cached per process, because Spark reuses its Python workers."""
     decoder: Decoder
     use_shipped(spec.code)
-    if spec.reader.language == "AVRO":
+    if isinstance(spec.reader, TypedReader):
+        from headgate.spark_udfs.executor.type_columns import TypeColumns
+
+        decoder = TypeColumns(spec.reader, spec)
+    elif spec.reader.language == "AVRO":
         from headgate.spark_udfs.executor.avro_columns import AvroColumns
 
-        decoder = AvroColumns(spec)
+        decoder = AvroColumns(spec.reader, spec)
     else:
         from headgate.spark_udfs.executor.row_columns import RowColumns
 
-        decoder = RowColumns(spec)
+        decoder = RowColumns(spec.reader, spec)
     if _is_worker():
         keep_freed_buffers()
         freeze_loaded_objects()

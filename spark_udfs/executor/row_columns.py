@@ -21,13 +21,14 @@ NO_MESSAGE = ""
 
 
 class RowColumns:
-    def __init__(self, spec: Decoding) -> None:
+    def __init__(self, reader: Reader, spec: Decoding) -> None:
         """Raises `InvalidSchema`."""
-        writers = WriterSchemas(spec.reader, spec.registry, spec.on_new_version, spec.on_registry_down)
-        self._rows = RowReader(spec.reader, writers)
+        self._is_key = spec.is_key
+        writers = WriterSchemas(reader, spec.registry, spec.on_new_version, spec.on_registry_down)
+        self._rows = RowReader(reader, writers)
         self._row_bytes_max = spec.row_bytes_max
         self._batch_bytes_max = spec.batch_bytes_max
-        self._converter, self._message = _converter_of(spec.reader)
+        self._converter, self._message = _converter_of(reader)
         self.type = spark_arrow_type(self._converter.arrow_type)
 
     def explain(self, payload: bytes | None, headers: Headers) -> str:
@@ -60,7 +61,7 @@ class RowColumns:
         )
 
     def _outcome(self, payload: bytes | None, headers: Headers) -> tuple[Any, int | None] | Poison:
-        outcome = self._rows.read(payload, headers)
+        outcome = self._rows.read(payload, headers, is_key=self._is_key)
         if isinstance(outcome, Poison):
             return outcome
         value: Any = outcome.value

@@ -23,7 +23,7 @@ class HeaderSchemas:
     schema_ids: list[int | None]
 
 
-def header_schemas(headers: pa.Array, writers: WriterSchemas, name: str = VALUE_HEADER) -> HeaderSchemas | None:
+def header_schemas(headers: pa.Array, writers: WriterSchemas, name: str) -> HeaderSchemas | None:
     """None if no row has the header. `headers` is a list column of structs of key and value."""
     found = _first_of_name(headers, name)
     if found is None:

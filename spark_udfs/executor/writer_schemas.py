@@ -57,9 +57,14 @@ class WriterSchemas:
 
     def text(self, schema_id: int) -> SchemaText | Reason:
         """The schema, or a reason. Raises only `NewVersionError` and `RegistryDownError`, if a policy requires it."""
+        found = self.unchecked(schema_id)
+        return found if isinstance(found, Reason) else self._checked(found)
+
+    def unchecked(self, schema_id: int) -> SchemaText | Reason:
+        """Like `text`, even if a rule prevents reading."""
         known = self._known.get(schema_id)
         if known is not None:
-            return self._checked(known)
+            return known
         try:
             fetched = self._outage.request(
                 schema_id, lambda: self._fetched(self.client.schema_by_id(schema_id), f"id {schema_id}")
@@ -70,7 +75,21 @@ class WriterSchemas:
         except RegistryClientError:
             return Reason.REGISTRY_UNAVAILABLE
         self._known[schema_id] = fetched
-        return self._checked(fetched)
+        return fetched
+
+    def is_version_of(self, number: int, subject: str) -> bool:
+        """Whether a fetched schema is registered under the subject. Raises `RegistryClientError`."""
+        guid = next((guid for guid, known in self._numbers.items() if known == number), None)
+
+        def send() -> bool:
+            found = self.client.schema_by_id(number) if guid is None else self.client.schema_by_guid(guid)
+            try:
+                self.client.lookup(subject, found.definition)
+            except UnknownSchema:
+                return False
+            return True
+
+        return self._outage.request(number, send)
 
     def rule_of(self, schema_id: int) -> str | None:
         """The rule that prevents reading payloads of a known schema."""

@@ -1,8 +1,8 @@
 """The columns of the data source: their Spark types, and the conversion of records to Arrow.
 
 Without decoding, the columns are those of Spark's Kafka source. With decoding, `value` contains the decoded value, and
-the columns `reason`, `schema_id` and `raw` of `from_registry_avro` are added. Spark compares types exactly, including
-nullability.
+the columns `reason`, `schema_id` and `raw` of `from_registry_avro` are added. If keys are decoded, `key` contains the
+decoded key, and `part` and `key_raw` are added. Spark compares types exactly, including nullability.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,10 +24,10 @@ from pyspark.sql.types import (
 
 from headgate.serdes.columnar import RecordRows
 from headgate.serdes.columnar.memory import as_arrow
-from headgate.spark_udfs.executor.decoding import Columns, Decoding, poison_rows
+from headgate.spark_udfs.dead_letter import KEY_RAW, PART
 from headgate.spark_udfs.executor.spark_types import spark_type
 from headgate.spark_udfs.source.errors import BadOption
-from headgate.spark_udfs.spec.policy import OnPoison
+from headgate.spark_udfs.source.record_decoding import RecordDecoding
 from headgate.spark_udfs.spec.registry_options import METADATA_URL
 
 HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
@@ -46,24 +46,30 @@ _RAW: dict[str, tuple[DataType, pa.DataType]] = {
     "timestamp": (TimestampType(), TIMESTAMP),
     "timestampType": (IntegerType(), pa.int32()),
 }
+_OUTCOME: dict[str, DataType] = {
+    "reason": StringType(),
+    "schema_id": LongType(),
+    "raw": BinaryType(),
+    PART: StringType(),
+    KEY_RAW: BinaryType(),
+}
 _HEADERS_TYPE = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
 
 
-def table_schema(decoding: Decoding | None, *, has_headers: bool, registry: str | None) -> StructType:
+def table_schema(decoding: RecordDecoding | None, *, has_headers: bool, registry: str | None) -> StructType:
     """Returns all columns. `registry` contains the registry URLs.
 
     The metadata of the value column stores them for later decoding.
     """
     metadata = {METADATA_URL: registry} if registry else None
     fields = [StructField(name, kind) for name, (kind, _) in _RAW.items()]
-    value: DataType = BinaryType() if decoding is None else spark_type(decoding.decoder().type)
-    fields[1] = StructField("value", value, metadata=metadata)
+    decodings = (None, None) if decoding is None else (decoding.key, decoding.value)
+    key, value = (BinaryType() if one is None else spark_type(one.decoder().type) for one in decodings)
+    fields[:2] = StructField("key", key), StructField("value", value, metadata=metadata)
     if has_headers:
         fields.append(StructField("headers", _HEADERS_TYPE))
     if decoding is not None:
-        fields += [StructField("reason", StringType()), StructField("schema_id", LongType())]
-        if "raw" in decoding.outcome_names:
-            fields.append(StructField("raw", BinaryType()))
+        fields += [StructField(name, _OUTCOME[name]) for name in decoding.outcome_names]
     return StructType(fields)
 
 
@@ -111,13 +117,19 @@ class RowBatches:
     """Builds Arrow batches of the selected columns from fetched records of one topic."""
 
     def __init__(
-        self, names: Sequence[str], topic: str, partition: int, decoding: Decoding | None, *, is_flat: bool = False
+        self,
+        names: Sequence[str],
+        topic: str,
+        partition: int,
+        decoding: RecordDecoding | None,
+        *,
+        is_flat: bool = False,
     ) -> None:
         self._names = list(names)
         self._is_flat = is_flat
         self._topic = topic
         self._partition = partition
-        self._decoding = decoding
+        self._decoding = decoding and decoding.for_topic(topic)
         self._makers: dict[str, Callable[[RecordRows], pa.Array]] = {
             "key": lambda records: records.column("key"),
             "value": lambda records: records.column("value"),
@@ -134,26 +146,11 @@ class RowBatches:
         if self._decoding is None:
             yield self._batch(records, {})
             return
-        for start, columns in self._decoded(records, self._decoding):
-            taken = records.slice(start, len(columns.reasons))
-            # Copy payloads only for poison rows, if the `raw` column or an error message contains them.
-            is_quoted = "raw" in self._names or self._decoding.on_poison is OnPoison.FAIL
-            is_copied = is_quoted and len(poison_rows(columns)) > 0
-            payloads = taken.column("value") if is_copied else pa.nulls(len(taken), pa.binary())
-            headers = taken.column("headers") if records.has_headers else None
-            outcome = self._decoding.outcome(columns, payloads, headers)
-            made = dict(zip(self._decoding.outcome_names, outcome, strict=True))
+        for taken, made in self._decoding.outcomes(records, self._names):
             if self._is_flat:
                 value = made.pop("value")
-                made |= zip((field.name for field in value.type), value.flatten(), strict=True)
+                made.update(zip((field.name for field in value.type), value.flatten(), strict=True))
             yield self._batch(taken, made)
-
-    def _decoded(self, records: RecordRows, decoding: Decoding) -> Iterator[tuple[int, Columns]]:
-        """Yields slices of decoded rows, each with the index of its first row."""
-        if decoding.is_in_place and not records.has_headers:
-            return decoding.in_place(records.payloads())
-        headers = records.column("headers") if records.has_headers else None
-        return decoding.in_pieces(records.column("value"), headers)
 
     def _batch(self, records: RecordRows, made: dict[str, pa.Array]) -> pa.RecordBatch:
         columns = [made[name] if name in made else self._makers[name](records) for name in self._names]

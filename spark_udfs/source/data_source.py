@@ -17,13 +17,13 @@ from headgate.spark_udfs.source.errors import BadOption
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamWriter
 
-    from headgate.spark_udfs.executor.decoding import Decoding
     from headgate.spark_udfs.source.options import ReadOptions
     from headgate.spark_udfs.source.reading import ReadSpec
+    from headgate.spark_udfs.source.record_decoding import RecordDecoding
 
 
 class HeadgateDataSource(DataSource):
-    _decoding: "Decoding | None" = None
+    _decoding: "RecordDecoding | None" = None
 
     @classmethod
     def name(cls) -> str:
@@ -85,7 +85,7 @@ class HeadgateDataSource(DataSource):
             self._decoding = options.decoding.planned(options.registry)
         addresses = None
         if self._decoding is not None:
-            addresses = self._decoding.registry.addresses
+            addresses = self._decoding.any.registry.addresses
         elif options.registry:
             addresses = read_registry(options.registry).addresses
         table = table_schema(self._decoding, has_headers=options.has_headers, registry=addresses)

@@ -15,7 +15,7 @@ from headgate.kafka_client.security import SECURITY_PROPERTIES, Security, read_s
 from headgate.spark_udfs.source.decoded import DECODING_OPTIONS, DecodingOptions, read_decoding_options
 from headgate.spark_udfs.source.errors import BadOption
 from headgate.spark_udfs.source.positions import Edge, Position, read_position
-from headgate.spark_udfs.source.topics import Selection, check_topic, read_selection
+from headgate.spark_udfs.source.topics import PATTERN, Selection, check_topic, read_selection
 from headgate.spark_udfs.spec.registry_options import OPTION_NAMES as REGISTRY_OPTIONS
 
 INT_32_MAX = 2**31 - 1
@@ -49,6 +49,7 @@ _READ = (
     *_CONNECTION,
     "subscribe",
     "subscribePattern",
+    PATTERN,
     "assign",
     "startingOffsets",
     "startingTimestamp",
@@ -92,7 +93,7 @@ _WHY_NOT = {
     "kafka.enable.auto.commit": "offsets are kept in Spark's checkpoint, never in Kafka; leave it out",
     "minoffsetspertrigger": "use a longer trigger interval, such as trigger(processingTime='1 minute')",
     "maxtriggerdelay": "use a longer trigger interval, such as trigger(processingTime='1 minute')",
-    "kafka.key.deserializer": "keys come as bytes; cast the column",
+    "kafka.key.deserializer": "keys come as bytes; set key.subject to have them decoded, or cast the column",
     "kafka.value.deserializer": "values come as bytes; set subject to have them decoded, or cast the column",
     "kafka.key.serializer": "keys are written as the bytes of the column; cast it",
     "kafka.value.serializer": "values are written as the bytes of the column; cast or encode it",

@@ -15,13 +15,13 @@ from pyspark.sql.datasource import InputPartition
 
 from headgate.kafka_client.options import ConnectionOptions
 from headgate.serdes.columnar import BatchFault, BatchTooLarge, RecordRows, Scanned, scan_batches
-from headgate.spark_udfs.executor.decoding import Decoding
 from headgate.spark_udfs.source.cluster import WORKER_CONNECTION_SECONDS_MAX, Cluster
 from headgate.spark_udfs.source.columns import RowBatches, cut
 from headgate.spark_udfs.source.errors import UnreadableBatch
 from headgate.spark_udfs.source.fetching import FetchOptions, Piece, RangeFetcher, lost, runs
 from headgate.spark_udfs.source.loop import loop_thread
 from headgate.spark_udfs.source.ranges import OffsetRange
+from headgate.spark_udfs.source.record_decoding import RecordDecoding
 
 BATCH_ROWS_MAX = 20_000
 """Large enough to amortize the fixed cost of a batch, small enough for the processor's cache."""
@@ -36,7 +36,7 @@ class ReadSpec:
     connection: ConnectionOptions
     fetch: FetchOptions
     columns: tuple[str, ...]
-    decoding: Decoding | None
+    decoding: RecordDecoding | None
     is_flat: bool = False
 
 

@@ -14,6 +14,8 @@ TOPIC_NAME = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}\Z")
 """Kafka's rule for topic names."""
 
 NAMES = ("subscribe", "subscribePattern", "assign")
+PATTERN = "topicPattern"
+"""Another name of `subscribePattern`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,7 @@ class Selection:
 
 def read_selection(options: Mapping[str, str]) -> Selection:
     """Parses options with lower-case names."""
+    options = {("subscribepattern" if name == PATTERN.lower() else name): text for name, text in options.items()}
     given = [name for name in NAMES if name.lower() in options]
     if len(given) != 1:
         problem = "which topics to read? Give one of subscribe, subscribePattern and assign"

@@ -1,6 +1,6 @@
 """The reader schema of a query and the writer schemas known when it starts. Sent to the executors with the plan."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from headgate.serdes import avro_schema, json_schema, protobuf_schema
@@ -12,6 +12,9 @@ from headgate.serdes.schemas import RegisteredSchema
 Language = Literal["AVRO", "JSON", "PROTOBUF"]
 
 _CONSTRUCTORS = {"AVRO": avro_schema, "JSON": json_schema, "PROTOBUF": protobuf_schema}
+
+SUBJECTS_MAX = 50
+"""Subjects of one query. Each is a column, which is null in the rows of the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +63,33 @@ class Reader:
     @property
     def language(self) -> Language:
         return self.schema.language
+
+    @property
+    def readers(self) -> "tuple[Reader, ...]":
+        return (self,)
+
+
+@dataclass(frozen=True, slots=True)
+class TypedReader:
+    """The readers of several subjects, for topics with several record types and for several topics.
+
+    A payload is decoded by the reader of the subject that its schema belongs to. Picklable and hashable.
+    """
+
+    readers: tuple[Reader, ...]
+    preferred: tuple[str, ...] = ()
+    """Subjects that take precedence if a schema belongs to several: those of the topic."""
+
+    def for_topic(self, topic: str) -> "TypedReader":
+        """Prefer the subjects of the topic, by the TopicName and TopicRecordName strategies."""
+        own = tuple(subject for subject in self.subjects if subject.startswith(f"{topic}-"))
+        # `orders-eu-value` starts with the topic name `orders`, too.
+        exact = (f"{topic}-key", f"{topic}-value")
+        return replace(self, preferred=tuple(sorted(own, key=lambda subject: subject not in exact)))
+
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        return tuple(reader.subject or "" for reader in self.readers)
+
+
+AnyReader = Reader | TypedReader

@@ -121,10 +121,13 @@ class TopicSource(Source):
                 table.wrong(f"options.{option}", "is set by the pipeline, which reads all columns")
 
     def describe(self, frames: SourceFrames) -> tuple[str, tuple[str, ...]]:
+        from headgate.spark_udfs.spec.reader import Reader
+
         assert isinstance(frames, TopicFrames)
         summary, notes = f"topic {self.topic}", []
         if frames.decoding is not None:
             reader = frames.decoding.reader
+            assert isinstance(reader, Reader)
             version = "" if reader.version is None else f" version {reader.version}"
             schema_id = "" if reader.schema_id is None else f", id {reader.schema_id}"
             summary += f", {reader.language} decoded with {self.subject}{version}{schema_id}"
@@ -263,8 +266,9 @@ def _schema(source: TopicSource, decoding: "Decoding | None") -> "StructType":
 
     from headgate.spark_udfs.executor.spark_types import spark_type
     from headgate.spark_udfs.source.columns import table_schema
+    from headgate.spark_udfs.source.record_decoding import RecordDecoding
 
-    table = table_schema(decoding, has_headers=True, registry=None)
+    table = table_schema(None if decoding is None else RecordDecoding(decoding), has_headers=True, registry=None)
     if decoding is None:
         return StructType([table[name] for name in _RAW_COLUMNS])
     value = spark_type(decoding.decoder().type)

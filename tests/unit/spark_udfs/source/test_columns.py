@@ -20,6 +20,7 @@ from headgate.spark_udfs.source.columns import (
     table_schema,
 )
 from headgate.spark_udfs.source.errors import BadOption
+from headgate.spark_udfs.source.record_decoding import RecordDecoding
 from headgate.spark_udfs.spec.policy import OnPoison
 from tests.unit.columnar.test_batches import Record, batch_of, record_bytes
 from tests.unit.spark_udfs.plans import decoding, payload, record
@@ -35,11 +36,11 @@ def rows(*records: Record, base: int = 0, **header: Any) -> RecordRows:
 
 
 def table(plan: Any = None, *, has_headers: bool = False, registry: str | None = None) -> StructType:
-    return table_schema(plan, has_headers=has_headers, registry=registry)
+    return table_schema(plan and RecordDecoding(plan), has_headers=has_headers, registry=registry)
 
 
 def columns(names: list[str], records: RecordRows, plan: Any = None, *, is_flat: bool = False) -> dict[str, list[Any]]:
-    (batch,) = RowBatches(names, "orders", 3, plan, is_flat=is_flat).batches(records)
+    (batch,) = RowBatches(names, "orders", 3, plan and RecordDecoding(plan), is_flat=is_flat).batches(records)
     return batch.to_pydict()  # type: ignore[no-any-return]
 
 

@@ -6,6 +6,7 @@ import pytest
 from aiokafka.structs import TopicPartition
 
 from headgate.kafka_client.fetch import Isolation
+from headgate.spark_udfs.driver.reader_choice import ReaderChoice, TypedChoice
 from headgate.spark_udfs.source.errors import BadOption, DataLost
 from headgate.spark_udfs.source.options import read_options, write_options
 from headgate.spark_udfs.source.positions import EARLIEST, LATEST, AtEdge, AtOffsets, AtTimes, NoMatch
@@ -198,3 +199,41 @@ def test_no_secret_is_in_the_text_of_the_options() -> None:
         "registry.basic.auth.user.info": "me:hush-hush",
     }
     assert "hush-hush" not in repr(read_options(given, is_streaming=False))
+
+
+@pytest.mark.parametrize(
+    ("options", "name", "problem"),
+    [
+        ({"key.subject": " , "}, "key.subject", "names no subject"),
+        ({"key.subject": "[1]"}, "key.subject", "names such as"),
+        ({"key.version": "two", "key.subject": "k"}, "key.version", "whole number"),
+        ({"key.fields": "id"}, "key.fields", "a subject is required"),
+        ({"key.subject": "a,b", "key.version": "1"}, "key.subject", "one subject only"),
+        ({"subject": "a,A"}, "subject", "must differ"),
+        ({"subject": "a,b", "fields": "id"}, "subject", "fields can be used with one subject only"),
+        ({"on_poison": "FAIL"}, "subject", "a subject is required"),
+        ({"topicPattern": "o.*"}, "subscribe", "excludes subscribePattern"),
+    ],
+)
+def test_invalid_options_for_keys_and_subjects_are_rejected(options: dict[str, str], name: str, problem: str) -> None:
+    with pytest.raises(BadOption, match=problem) as caught:
+        read_options({**NEEDED, **options}, is_streaming=False)
+    assert f"'{name}'" in str(caught.value)
+
+
+def test_keys_and_values_have_their_own_readers() -> None:
+    options = read_options(
+        {**NEEDED, "subject": '["a", "b"]', "key.subject": "k", "key.version": "3"}, is_streaming=False
+    )
+    assert options.decoding is not None
+    assert options.decoding.choice == TypedChoice(("a", "b"))
+    assert options.decoding.key == ReaderChoice("k", version=3)
+    only = read_options({**NEEDED, "key.subject": "k"}, is_streaming=False).decoding
+    assert only is not None
+    assert (only.choice, only.key) == (None, ReaderChoice("k"))
+
+
+def test_a_pattern_has_two_names() -> None:
+    for name in ("subscribePattern", "topicPattern"):
+        options = read_options({"bootstrap.servers": "localhost:9092", name: "o.*"}, is_streaming=False)
+        assert options.selection.pattern == "o.*"
