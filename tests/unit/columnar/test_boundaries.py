@@ -1,5 +1,6 @@
 """Every truncation of a body of each type, in the plain engine: columns agree with the row-wise decoder."""
 
+import itertools
 import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -12,6 +13,7 @@ from pyarrow import lib as pa
 from headgate.serdes.avro import Duration, Encoder, parse
 from headgate.serdes.avro.column_size import ColumnLimits
 from headgate.serdes.columnar import ColumnarDecoder, ColumnarEncoder, Engine, FixedSchemas, Plain
+from headgate.serdes.columnar.kernels import primitives
 from tests.unit.columnar.agreement import FRAME, check
 from tests.unit.columnar.checked import Checked
 
@@ -105,3 +107,19 @@ def test_columns_are_encoded_as_the_row_wise_encoder_does(name: str, engine: Eng
     for start in range(len(values)):
         encoded = ColumnarEncoder(parsed, 1, engine=engine).encode(column.values.slice(start))
         assert encoded.payloads.to_pylist() == payloads[start:]
+
+
+EDGES = (0x00, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF)
+LEADS = (*EDGES, 0xE0, 0xE1, 0xEC, 0xED, 0xEE, 0xEF, 0xF0, 0xF1, 0xF3, 0xF4, 0xF5, 0xFF)
+
+
+def test_utf_8_is_what_python_decodes() -> None:
+    for size in range(1, 5):
+        for text in itertools.product(LEADS, *[EDGES] * (size - 1)):
+            data = bytes(text)
+            try:
+                data.decode()
+                expected = True
+            except UnicodeDecodeError:
+                expected = False
+            assert primitives.is_utf8(data, 0, size) == expected, data.hex()

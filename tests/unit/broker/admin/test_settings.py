@@ -162,3 +162,5 @@ def test_contradicting_compaction_lags_are_refused_from_clients_but_lived_with()
     with pytest.raises(InvalidConfig, match=r"min\.compaction\.lag\.ms \(100\) > max\.compaction\.lag\.ms \(50\)"):
         check_topic_overrides(settings.values, overrides)
     assert settings.topic_settings(overrides).max_compaction_lag_ms == 50
+    # Equal lags do not contradict each other.
+    check_topic_overrides(settings.values, {"max.compaction.lag.ms": "100"})

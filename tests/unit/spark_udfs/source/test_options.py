@@ -42,6 +42,8 @@ BAD_READS = [
     ({"startingOffsetsByTimestampStrategy": "guess"}, "startingOffsetsByTimestampStrategy", "error or latest"),
     ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger", "from 1"),
     ({"maxOffsetsPerTrigger": "9" * 30}, "maxOffsetsPerTrigger", "from 1"),
+    ({"maxOffsetsPerTrigger": str(2**63)}, "maxOffsetsPerTrigger", f"to {2**63 - 1}"),
+    ({"minPartitions": str(2**31)}, "minPartitions", f"to {2**31 - 1}"),
     ({"minPartitions": "many"}, "minPartitions", "whole number"),
     ({"maxRecordsPerPartition": "-5"}, "maxRecordsPerPartition", "whole number"),
     ({"failOnDataLoss": "perhaps"}, "failOnDataLoss", "true or false"),
