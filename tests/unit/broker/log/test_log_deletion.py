@@ -80,6 +80,21 @@ def test_on_a_disk_that_stays_full_the_first_segment_marks_the_start(
     assert_dense(reopened)
 
 
+def test_a_log_of_two_segments_can_free_the_first_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = open_at(tmp_path)
+    fill(log, 1)
+    log.roll(NOW_MS)
+    fill(log, 1)
+    full_disk(monkeypatch, 1)
+    move_start(log, 4)
+    assert (log.log_start_offset, len(log.segments)) == (4, 1)
+    # The last segment stays: its deletion would free nothing.
+    full_disk(monkeypatch, 1)
+    with pytest.raises(StorageError):
+        move_start(log, 5)
+    assert log.log_start_offset == 4
+
+
 def test_another_disk_error_deletes_nothing(log: PartitionLog, monkeypatch: pytest.MonkeyPatch) -> None:
     full_disk(monkeypatch, 1, errno.EIO)
     with pytest.raises(StorageError):
