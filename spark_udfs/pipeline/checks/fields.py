@@ -9,6 +9,7 @@ from headgate.spark_udfs.pipeline.model import PIPELINE_POLICIES, Database, Mode
 from headgate.spark_udfs.spec.policy import OnPoison
 
 TOPIC_CHARS_MAX = 249
+TABLE_PARTS_MAX = 3
 DATABASES = ("sqlite", "postgresql")
 _DATABASE_URLS = "sqlite:FILE or postgresql://HOST[:PORT]/NAME"
 
@@ -59,6 +60,15 @@ def schema_text(table: TableReader) -> str | None:
 
 def folder(table: TableReader) -> str:
     return resolve_path(table.required("path", "the folder of the files"), table.document)
+
+
+def table_name(table: TableReader) -> tuple[str, ...]:
+    """The parts of a name in a catalog, such as `lake.shop.orders`."""
+    text = table.required("table", "the name of the table: catalog.schema.table")
+    parts = tuple(text.split("."))
+    if text and (len(parts) > TABLE_PARTS_MAX or not all(part.strip() for part in parts)):
+        table.wrong("table", f"{shown(text)} is not a table name such as catalog.schema.table")
+    return parts
 
 
 def write_mode(table: TableReader, allowed: tuple[Mode, ...], keys: tuple[str, ...] = ()) -> Mode:

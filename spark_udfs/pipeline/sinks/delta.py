@@ -2,7 +2,7 @@
 
 Delta Lake needs its own jars, one set per Spark version. Before the pipeline starts, the sink writes an empty DataFrame
 to the table. That creates a missing table, adds columns where allowed, and detects problems early: jars for another
-Spark version, missing columns, a path without write permission.
+Spark version, missing columns, a path without write permission. The table is a folder, or a name in a catalog.
 """
 
 import re
@@ -16,6 +16,7 @@ from headgate.spark_udfs.pipeline.errors import PipelineError
 from headgate.spark_udfs.pipeline.model import Mode, Options
 from headgate.spark_udfs.pipeline.sinks.partitions import refuse_invalid_partitions
 from headgate.spark_udfs.pipeline.sinks.sink import DEAD_LETTERS, DeadLetterSink, SinkContext
+from headgate.spark_udfs.pipeline.sinks.table_evolution import Change, changes
 from headgate.spark_udfs.pipeline.sinks.writer import EXACTLY_ONCE, RefusedRows, Written
 
 if TYPE_CHECKING:
@@ -43,11 +44,14 @@ _JARS_MISSING = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class DeltaSink(DeadLetterSink):
-    path: str
+    path: str | None
+    """The folder of the table. None if it has a name."""
     partition_by: tuple[str, ...] = ()
     evolve: bool = False
     options: Options = field(default_factory=dict)
     mode: Mode = field(default=Mode.APPEND, kw_only=True)
+    table: tuple[str, ...] = field(default=(), kw_only=True)
+    """The name in a catalog: catalog, schema and table; or schema and table; or table."""
 
     can_share_folder: ClassVar[bool] = True
 
@@ -57,7 +61,8 @@ class DeltaSink(DeadLetterSink):
         return cls(
             name,
             input_,
-            path=fields.folder(table),
+            path=_path(table),
+            table=_table(table),
             mode=fields.write_mode(table, tuple(Mode), keys),
             keys=keys,
             partition_by=table.texts("partition_by"),
@@ -68,10 +73,10 @@ class DeltaSink(DeadLetterSink):
 
     @classmethod
     def for_dead_letters(cls, table: "TableReader") -> "DeltaSink":
-        return cls(DEAD_LETTERS, "", fields.folder(table))
+        return cls(DEAD_LETTERS, "", _path(table), table=_table(table))
 
     def describe(self) -> tuple[str, str]:
-        return f"Delta {self.path}, {self.mode_text()}", EXACTLY_ONCE
+        return f"Delta {self.location}, {self.mode_text()}", EXACTLY_ONCE
 
     def open(self, context: SinkContext) -> "DeltaWriter":
         return DeltaWriter(self, context.spark, context.refused_rows(self))
@@ -79,6 +84,15 @@ class DeltaSink(DeadLetterSink):
     @property
     def folder(self) -> str | None:
         return self.path
+
+    @property
+    def location(self) -> str:
+        """The folder or the name, for messages."""
+        return self.path or ".".join(self.table)
+
+    @property
+    def sql_name(self) -> str:
+        return ".".join(quoted(part) for part in self.table or ("delta", self.path or ""))
 
     def session_settings(self, spark: Options) -> Mapping[str, str]:
         """Nothing without jars: the session would not start, and the error of `check` is more useful."""
@@ -93,11 +107,24 @@ class DeltaSink(DeadLetterSink):
         }
 
 
+def _path(table: "TableReader") -> str | None:
+    if table.has("table"):
+        if table.text("path") is not None:
+            table.wrong("path", "path and table are mutually exclusive")
+        return None
+    return fields.folder(table)
+
+
+def _table(table: "TableReader") -> tuple[str, ...]:
+    return fields.table_name(table) if table.has("table") else ()
+
+
 class DeltaWriter:
     def __init__(self, sink: DeltaSink, spark: "SparkSession", refused: RefusedRows | None = None) -> None:
         self._sink = sink
         self._spark = spark
         self._refused = refused
+        self._path = sink.path
 
     def check(self, schema: "StructType") -> None:
         for column in (*self._sink.keys, *self._sink.partition_by):
@@ -109,13 +136,13 @@ class DeltaWriter:
         require_delta(self._spark, self._sink.name)
         try:
             there = self._columns()
-            self._require_columns(there, schema)
+            self._evolve(there, schema)
             # A replacement may change every column, and an empty one would delete all rows.
             if there is None or self._sink.mode is not Mode.REPLACE:
                 nothing = self._spark.createDataFrame([], schema)
-                self._options(nothing.write.format("delta").mode("append")).save(self._sink.path)
+                self._save(nothing.write.format("delta").mode("append"))
             # Every batch reads the table state. Jars for another Spark version fail here first.
-            self._spark.read.format("delta").load(self._sink.path).limit(1).collect()
+            self._spark.read.table(self._sink.sql_name).limit(1).collect()
         except PipelineError:
             raise
         except Exception as error:
@@ -136,15 +163,19 @@ class DeltaWriter:
         if count or mode == "overwrite":
             writer = rows.write.format("delta").mode(mode)
             writer = writer.option("txnAppId", application).option("txnVersion", batch.number)
-            _retry_conflicts(lambda: self._options(writer).save(self._sink.path))
+            _retry_conflicts(lambda: self._save(writer))
         return Written(count, refused)
 
-    def _options(self, writer: "DataFrameWriter") -> "DataFrameWriter":
+    def _save(self, writer: "DataFrameWriter") -> None:
         if self._sink.partition_by:
             writer = writer.partitionBy(*self._sink.partition_by)
         if self._sink.evolve:
             writer = writer.option("mergeSchema", "true")
-        return writer.options(**dict(self._sink.options))
+        writer = writer.options(**dict(self._sink.options))
+        if self._sink.path is None:
+            writer.saveAsTable(self._sink.sql_name)
+        else:
+            writer.save(self._sink.path)
 
     def _merge(self, rows: "DataFrame", application: str, batch: "BatchId") -> int:
         from pyspark.sql import functions as f
@@ -182,30 +213,54 @@ class DeltaWriter:
         same = " AND ".join(f"t.{quoted(key)} <=> s.{quoted(key)}" for key in self._sink.keys)
         verb = "MERGE WITH SCHEMA EVOLUTION INTO" if self._sink.evolve else "MERGE INTO"
         return (
-            f"{verb} delta.{quoted(self._sink.path)} t USING {_CHANGES} s ON {same} "
+            f"{verb} {self._sink.sql_name} t USING {_CHANGES} s ON {same} "
             f"WHEN MATCHED THEN UPDATE SET {', '.join(f't.{name} = s.{name}' for name in names)} "
             f"WHEN NOT MATCHED THEN INSERT ({', '.join(names)}) VALUES ({', '.join(f's.{name}' for name in names)})"
         )
 
-    def _columns(self) -> list[str] | None:
+    def _columns(self) -> "StructType | None":
         """None if there is no table."""
         jvm: Any = self._spark.sparkContext._jvm
         session: Any = self._spark
-        if not jvm.io.delta.tables.DeltaTable.isDeltaTable(session._jsparkSession, self._sink.path):
-            return None
-        return self._spark.read.format("delta").load(self._sink.path).columns
+        if self._sink.path is None:
+            is_there = self._spark.catalog.tableExists(self._sink.sql_name)
+        else:
+            is_there = jvm.io.delta.tables.DeltaTable.isDeltaTable(session._jsparkSession, self._sink.path)
+        return self._spark.read.table(self._sink.sql_name).schema if is_there else None
 
-    def _require_columns(self, there: list[str] | None, schema: "StructType") -> None:
-        if there is None or self._sink.evolve or self._sink.mode is Mode.REPLACE:
+    def _evolve(self, there: "StructType | None", schema: "StructType") -> None:
+        """Widen columns, with `evolve`. Reject other changes. The write of an empty DataFrame adds new columns."""
+        if there is None or self._sink.mode is Mode.REPLACE:
             return
-        known = {name.lower() for name in there}
-        for name in schema.names:
-            if name.lower() not in known:
+        needed = changes(there, schema)
+        table = f"sink {self._sink.name}: the table {self._sink.location}"
+        for change in needed:
+            if change.before is not None and not change.is_widened:
                 raise PipelineError(
-                    f"sink {self._sink.name}: the table {self._sink.path} has no column {name}",
-                    why=f"it has {', '.join(there)}",
-                    advice="add the column, remove the field in a transform, or set evolve = true",
+                    f"{table} cannot store these rows",
+                    why=str(change),
+                    advice="cast the column in a transform, or write to another table",
                 )
+            if not self._sink.evolve:
+                what = f"has no column {'.'.join(change.path)}" if change.before is None else "has a narrower column"
+                why = f"it has {', '.join(there.names)}" if change.before is None else str(change)
+                advice = "change the column, or convert the rows in a transform, or set evolve = true"
+                raise PipelineError(f"{table} {what}", why=why, advice=advice)
+        for change in needed:
+            if change.is_widened:
+                self._widen(change)
+
+    def _widen(self, change: Change) -> None:
+        try:
+            self._spark.sql(f"ALTER TABLE {self._sink.sql_name} ALTER COLUMN {change.name} TYPE {change.after}")
+        except Exception as error:
+            if "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP" not in str(error):
+                raise
+            raise PipelineError(
+                f"sink {self._sink.name}: Delta does not widen columns of the table {self._sink.location}",
+                why=str(change),
+                advice=f"ALTER TABLE {self._sink.sql_name} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')",
+            ) from error
 
     def _last_batch(self, application: str) -> int | None:
         """The last batch of a writer. Delta skips a known batch silently; this lets the metrics count it."""
@@ -214,7 +269,10 @@ class DeltaWriter:
         jvm: Any = self._spark.sparkContext._jvm
         session: Any = self._spark
         try:
-            log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session._jsparkSession, self._sink.path)
+            if self._path is None:
+                (detail,) = self._spark.sql(f"DESCRIBE DETAIL {self._sink.sql_name}").select("location").collect()
+                self._path = detail.location
+            log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session._jsparkSession, self._path)
             found = log.unsafeVolatileSnapshot().transactions().get(application)
             return int(found.get()) if found.isDefined() else None
         except Py4JJavaError:
@@ -245,7 +303,7 @@ def _unusable(sink: DeltaSink, version: str, error: Exception) -> PipelineError:
     if _JARS_MISSING.search(text):
         what = f"sink {sink.name}: the Delta Lake of this session does not work with Spark {version}"
         return PipelineError(what, why=why, advice=_advice(version))
-    return PipelineError(f"sink {sink.name}: the Delta table {sink.path} rejects these rows", why=why)
+    return PipelineError(f"sink {sink.name}: the Delta table {sink.location} rejects these rows", why=why)
 
 
 def _retry_conflicts(work: Callable[[], object]) -> None:

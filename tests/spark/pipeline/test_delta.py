@@ -151,7 +151,7 @@ def test_an_upsert_keeps_other_columns_and_rows_and_adds_columns_only_with_evolv
     sink = DeltaSink("d", "x", path, mode=Mode.UPSERT, keys=("id",))
     fixed, growing = DeltaWriter(sink, session), DeltaWriter(replace(sink, evolve=True), session)
     fixed.check(narrow.schema)
-    with pytest.raises(PipelineError, match=r"has no column note\. it has id, who\. add the column, .*evolve = true"):
+    with pytest.raises(PipelineError, match=r"has no column note\. it has id, who\. change the .*evolve = true"):
         fixed.check(wide.schema)
     growing.check(wide.schema)
     assert growing.write(wide, batch(0)) == Written(1)
@@ -191,7 +191,7 @@ def test_check_rejects_unsuitable_tables(session: "SparkSession", tmp_path: Path
 
     there = str(tmp_path / "t")
     DeltaWriter(DeltaSink("d", "x", there), session).check(schema)
-    assert "Failed to merge fields 'id' and 'id'" in refused(other, there)
+    assert "column id is bigint in the table and string in the rows" in refused(other, there)
     assert "metadata mismatch" in refused(schema, there, partition_by=("who",))
     assert "there is no column ids" in refused(schema, there, mode=Mode.UPSERT, keys=("ids",))
     assert 'No FileSystem for scheme "nowhere"' in refused(schema, "nowhere://bucket/t")
@@ -208,6 +208,30 @@ def test_check_rejects_unsuitable_tables(session: "SparkSession", tmp_path: Path
     writer = DeltaWriter(DeltaSink("d", "x", there), Gone())  # type: ignore[arg-type]  # a check uses nothing else
     with pytest.raises(PipelineError, match=r"does not work with Spark 4.*NoSuchMethodError.*add its jars for Spark 4"):
         writer.check(schema)
+
+
+def test_a_table_in_a_catalog_is_created_widened_and_merged_by_key(session: "SparkSession") -> None:
+    sink = DeltaSink("d", "x", None, table=("spark_catalog", "default", "by_name"), mode=Mode.UPSERT, keys=("id",))
+    growing = DeltaWriter(replace(sink, evolve=True), session)
+    narrow = session.createDataFrame([(1, "a"), (2, "b")], "id int, who string")
+    wide = session.createDataFrame([(2, "c", 1), (2**40, "d", 2)], "id bigint, who string, n int")
+    try:
+        growing.check(narrow.schema)
+        assert growing.write(narrow, batch(0)) == Written(2)
+        with pytest.raises(PipelineError, match=r"does not widen .* ALTER TABLE .*'delta.enableTypeWidening'"):
+            growing.check(wide.schema)
+        with pytest.raises(PipelineError, match="narrower column"):
+            DeltaWriter(sink, session).check(wide.schema)
+        session.sql(f"ALTER TABLE {sink.sql_name} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
+        growing.check(wide.schema)
+        assert growing.write(wide, batch(1)) == Written(2)
+        assert growing.write(wide, batch(1)) == Written(0, repeated=True)
+        # A new driver finds the batch in the table.
+        assert DeltaWriter(sink, session).write(wide, batch(1)) == Written(0, repeated=True)
+        rows = session.table(sink.sql_name).collect()
+        assert sorted((row.id, row.who, row.n) for row in rows) == [(1, "a", None), (2, "c", 1), (2**40, "d", 2)]
+    finally:
+        session.sql(f"DROP TABLE IF EXISTS {sink.sql_name}")
 
 
 def test_payloads_are_decoded_from_a_delta_table(place: Place, tmp_path: Path) -> None:

@@ -238,6 +238,21 @@ def test_a_folder_belongs_to_one_sink() -> None:
     pipeline((GOOD + second).replace('"parquet"', '"delta"'))
 
 
+def test_a_delta_table_has_a_path_or_a_name() -> None:
+    named = '[sinks.more]\ntype = "delta"\nfrom = "orders"\n'
+    sink = pipeline(GOOD + named + 'table = "lake.shop.orders"\n').sinks["more"]
+    assert sink.describe()[0] == "Delta lake.shop.orders, append"
+    assert sink.folder is None
+    for keys, problem in {
+        'table = "a.b.c.d"': "is not a table name such as catalog.schema.table",
+        'table = "a..c"': "is not a table name such as catalog.schema.table",
+        'table = "a.b"\npath = "lake/"': "path and table are mutually exclusive",
+        "": "sinks.more",
+    }.items():
+        (reported,) = mistakes(f"{GOOD}{named}{keys}\n")
+        assert problem in reported
+
+
 def test_a_missing_checkpoint_is_one_mistake() -> None:
     assert len(mistakes(GOOD.replace('checkpoint = "state"', ""))) == 1
 
