@@ -72,7 +72,7 @@ class Sender:
         on_receipt: Callable[[Receipt], None],
     ) -> None:
         self._topic = topic
-        self._partitions = tuple(sorted(partition.index for partition in topic.partitions))
+        self.partitions = tuple(sorted(partition.index for partition in topic.partitions))
         self._on_receipt = on_receipt
         self._outstanding: deque[Ticket] = deque()
         options = ProducerOptions(
@@ -89,14 +89,14 @@ class Sender:
 
     async def send(self, record: NewRecord) -> None:
         """Queues a record. Raises KafkaClientError, which may belong to an earlier record."""
-        if record.partition is not None and record.partition not in self._partitions:
+        if record.partition is not None and record.partition not in self.partitions:
             last = len(self._topic.partitions) - 1
             raise PartitionNotFound(f"topic {self._topic.name} has no partition {record.partition}; it has 0 to {last}")
         outgoing = OutgoingRecord(
             record.key, record.value, record.partition, record.timestamp_ms, tuple(record.headers)
         )
         now_ms = time.time_ns() // 1_000_000
-        self._outstanding.append(self._producer.place_one(self._topic.name, outgoing, self._partitions, now_ms))
+        self._outstanding.append(self._producer.place_one(self._topic.name, outgoing, self.partitions, now_ms))
         while self._outstanding and (self._outstanding[0].batch.settled.done() or self._is_full()):
             await self._acknowledge()
 

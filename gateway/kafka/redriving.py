@@ -47,12 +47,14 @@ class Redriving:
         for stored in letters:
             try:
                 record = redrive(stored.record, by=self._by, now_ms=now_ms)
-                await self._sender(record.topic)
+                sender = await self._sender(record.topic)
             except RedriveRefused as error:
                 self.refused += 1
                 self._on_refused(stored, str(error))
                 continue
-            new = NewRecord(record.key, record.value, record.headers, record.partition, record.timestamp_ms)
+            # A topic that was created again may have fewer partitions.
+            partition = record.partition if record.partition in sender.partitions else None
+            new = NewRecord(record.key, record.value, record.headers, partition, record.timestamp_ms)
             ready.append((stored, record.topic, new))
         await self._mark([stored for stored, _, _ in ready], MarkState.STARTED, now_ms)
         for _, topic, new in ready:

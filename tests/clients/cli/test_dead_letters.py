@@ -91,6 +91,14 @@ def test_a_letter_is_redriven_once_and_unchanged(cli: Cli, topic: str) -> None:
     assert cli("dead", "count", f"{topic}.dead").rows == [["TRUNCATED", "1", "redriven", "3"]]
 
 
+def test_a_letter_of_a_partition_that_is_gone_goes_to_another(cli: Cli, topic: str) -> None:
+    origin = Record(topic, b"k", b"v", (), 7, 1, 1000)
+    poison = Poison(Reason.TRUNCATED, "", b"v", 1)
+    write(cli, f"{topic}.dead", [to_dead_letter(origin, poison, dead_letter_topic="d", application="a", now_ms=1)])
+    cli("dead", "redrive", f"{topic}.dead", "--execute")
+    assert values(cli, topic) == [b"v"]
+
+
 def test_only_letters_with_a_transient_reason_are_redriven(cli: Cli, topic: str) -> None:
     transient = letter(topic, 1, Reason.REGISTRY_UNAVAILABLE)
     write(cli, f"{topic}.dead", [letter(topic, 0), transient])
