@@ -21,6 +21,7 @@ from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_registry import HeadgateRegistry
 from tests.live.installation import ROOT
 from tests.live.process import ServerProcess
+from tests.live.spark_jars import JarsUnavailable, delta_jars
 from tests.live.topics import create_topic, produce
 from tests.spark.faults.driver import COLUMNS
 from tests.spark.faults.notes import FIRST, SECOND, note, payloads
@@ -125,3 +126,76 @@ def test_a_killed_driver_neither_loses_nor_duplicates_rows(
 
     assert sorted(in_table(table, ", ".join(f'"{name}"' for name in COLUMNS)), key=lambda row: row[:2]) == expected()
     assert sorted(in_files(files), key=lambda row: row[:2]) == expected()
+
+
+PIPELINE = """
+checkpoint = "{folder}/state"
+trigger = "100 milliseconds"
+[kafka]
+bootstrap.servers = "{broker}"
+[registry]
+url = "{registry}"
+[spark]
+master = "local[2]"
+jars = "{jars}"
+sql.shuffle.partitions = 2
+driver.extraJavaOptions = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+[sources.notes]
+type = "topic"
+topic = "{topic}"
+rows_per_batch = 200
+[sinks.all]
+type = "delta"
+from = "notes"
+path = "{folder}/all"
+[dead_letters]
+type = "delta"
+path = "{folder}/dead"
+"""
+
+
+@pytest.mark.slow
+def test_a_driver_killed_at_a_commit_writes_each_row_to_a_delta_table_once(
+    headgate_broker: HeadgateBroker, registry: HeadgateRegistry, tmp_path: Path
+) -> None:
+    try:
+        jars = delta_jars()
+    except JarsUnavailable as error:
+        unavailable(str(error))
+    topic, rows = "killed-pipeline", 1000
+    with RegistryClient(registry.url) as client:
+        made = payloads(FIRST, registered(client, f"{topic}-value", FIRST), range(rows))
+    made = [payload[:-1] if number % POISON_EACH == 0 else payload for number, payload in enumerate(made)]
+    create_topic(headgate_broker.address, topic, PARTITIONS)
+    produce(headgate_broker.address, topic, made, partitions=PARTITIONS)
+    places = {"folder": tmp_path, "broker": headgate_broker.address, "registry": registry.url, "jars": jars}
+    file = tmp_path / "notes.toml"
+    file.write_text(PIPELINE.format(topic=topic, **places))
+
+    def commits() -> int:
+        return len(list((tmp_path / "all" / "_delta_log").glob("*.json")))
+
+    def pipeline(*arguments: str) -> ServerProcess:
+        command = [sys.executable, "-m", "headgate.spark_udfs.pipeline", str(file), *arguments]
+        return ServerProcess(command, tmp_path / "driver.log", cwd=ROOT, environment={"PYSPARK_PYTHON": sys.executable})
+
+    running = pipeline()
+    # The first commit creates the table. The kill follows a commit of Delta, before the commit of Spark's checkpoint.
+    running.start(lambda: commits() > 2, RUN_SECONDS_MAX)
+    running.kill()
+    good = [number for number in range(rows) if number % POISON_EACH]
+    assert len(delta_rows(tmp_path / "all", "id")) < len(good), "the kill came too late to matter"
+
+    last = pipeline()
+    last.start(lambda: len(delta_rows(tmp_path / "all", "id")) >= len(good), RUN_SECONDS_MAX)
+    last.kill()
+    assert sorted(delta_rows(tmp_path / "all", "id")) == good
+    dead = delta_rows(tmp_path / "dead", "offset")
+    assert len(dead) == rows - len(good)
+
+
+def delta_rows(table: Path, column: str) -> list[Any]:
+    """A column of the files in the log of a Delta table. The table must have no removed files and no checkpoints."""
+    entries = [json.loads(line) for log in (table / "_delta_log").glob("*.json") for line in log.open(encoding="utf-8")]
+    files = [table / unquote(entry["add"]["path"]) for entry in entries if "add" in entry]
+    return [value for file in files for value in parquet_file(file).read(columns=[column])[column].to_pylist()]
