@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-# Two workers: half of the tests wait for servers, not for the processor.
-PYTEST_ARGS ?= -n 2 --dist loadfile
+# Three workers on two cores: many tests wait for servers, not for the processor.
+PYTEST_ARGS ?= -n 3 --dist loadfile
 FAST_TESTS := tests/unit tests/contract tests/test_architecture.py
 # Generated and exhaustive inputs: a quarter of the duration of the fast tests. `make quick` leaves them out.
 EXHAUSTIVE_TESTS := $(addprefix tests/unit/, \

@@ -143,7 +143,8 @@ class MetadataClient(_Client):  # type: ignore[misc]  # aiokafka has no type hin
         nodes: list[Any] = [broker.nodeId for broker in self.cluster.brokers()]
         if _BOOTSTRAP in self._conns:
             nodes.append("bootstrap")
-        for node in random.sample(nodes, len(nodes)):
+        # SystemRandom: background tasks must not change the seeded generator of an application.
+        for node in random.SystemRandom().sample(nodes, len(nodes)):
             connection = await self._get_conn(node)
             if connection is None:
                 continue

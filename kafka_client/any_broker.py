@@ -33,6 +33,6 @@ async def send_to_any(client: Any, request_for: Callable[[int], Any], *, changes
 def nodes_to_ask(client: Any) -> list[int]:
     """Returns all brokers in random order. Brokers with an open connection are first."""
     nodes = [int(broker.nodeId) for broker in client.cluster.brokers()]
-    random.shuffle(nodes)
+    random.SystemRandom().shuffle(nodes)
     connected = client.connected_nodes()
     return sorted(nodes, key=lambda node: node not in connected) or [int(client.get_random_node())]

@@ -85,6 +85,7 @@ def decode_table_function(options: RegistryOptions, on_registry_down: OnRegistry
                     break
             for start, columns in decoding.in_pieces(payloads):
                 yield from self._results(start, payloads, columns)
+            self._rows.clear()
 
         def _first_batch(self) -> Iterator[tuple[Any, ...]]:
             payloads = self._payloads()

@@ -44,10 +44,10 @@ def site_packages(environment: Path) -> Path:
 
 
 def files_below(folder: Path, *, follow_links: bool = True) -> frozenset[str]:
-    """Every file below a folder, without bytecode."""
+    """Every file below a folder, without bytecode and compiled kernels."""
     found: set[str] = set()
     for place, _, names in os.walk(folder, followlinks=follow_links):
-        if Path(place).name != "__pycache__":
+        if "__pycache__" not in Path(place).parts:
             found.update(str((Path(place) / name).relative_to(folder)) for name in names)
     return frozenset(found)
 

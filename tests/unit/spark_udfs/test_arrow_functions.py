@@ -156,7 +156,7 @@ def test_arguments_are_constant_strings() -> None:
 
 def test_the_table_function_decodes_rows_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = decoding(ORDER)
-    monkeypatch.setattr(table_function, "BATCH_ROWS", 2)
+    monkeypatch.setattr(table_function, "BATCH_ROWS_MIN", 2)
     monkeypatch.setattr(table_function, "plan_decoding", lambda _choice, _options, on_registry_down: plan)
     made = decode_table_function(NOBODY, OnRegistryDown.WAIT).func
     table = argument(value=BinaryType(), topic=StringType())
