@@ -59,21 +59,21 @@ class ConsumeLoop:
         self._on_poison = on_poison
         self._renders_poison = renders_poison
         self._poison: Counter[Reason] = Counter()
+        self._letters = DeadLetters(connection, topic)
         self._stack = AsyncExitStack()
 
     def by_assignment(self, start: Start, partitions: Sequence[int] | None) -> None:
         """Read the given partitions, or all, without commits. Raises KafkaClientError, CommandError."""
-        asyncio.run(self._run(self._by_assignment(start, partitions)))
+        asyncio.run(self._run(lambda: self._by_assignment(start, partitions)))
 
     def by_group(self, group: str, start: Start) -> None:
         """Read the assigned partitions and commit after output. Raises KafkaClientError, CommandError."""
-        asyncio.run(self._run(self._by_group(group, start)))
+        asyncio.run(self._run(lambda: self._by_group(group, start)))
 
-    async def _run(self, reading: Coroutine[None, None, None]) -> None:
-        async with self._stack:
+    async def _run(self, read: Callable[[], Coroutine[None, None, None]]) -> None:
+        async with self._stack, self._letters:
             self._decoder = await self._open_decoder()
-            self._letters = await self._stack.enter_async_context(DeadLetters(self._connection, self._topic))
-            await reading
+            await read()
         if self._poison and self._on_poison is PoisonAction.REPORT:
             total = self._poison.total()
             raise CommandError(

@@ -1,4 +1,4 @@
-"""Payloads of several subjects in one column: each is decoded by the reader of its own subject."""
+"""Decodes payloads of several subjects in one column. The schema id selects the subject."""
 
 import json
 import pickle
