@@ -1,5 +1,6 @@
 # Three commands matter: `make up`, `make quick` and `make test`. Each installs its dependencies into .venv first.
-PYTHON ?= python3
+# The first of these that is new enough creates .venv.
+PYTHON ?= python3 python3.13 python3.12 python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
@@ -23,23 +24,32 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(VENV)/bin/python:
-	$(PYTHON) -m venv $(VENV)
+# At parse time: it removes the stamps of an environment that does not work, before make looks at them.
+ifneq ($(filter-out help clean system,$(or $(MAKECMDGOALS),help)),)
+ifneq ($(shell sh requirements/environment.sh $(VENV) $(PYTHON) || echo failed),)
+$(error there is no environment to install into)
+endif
+endif
+
+# Installs a lock file, unless the larger one is installed already, and then this folder.
+define install
+	@if [ "$1" = test ] || [ ! -f $(VENV)/test.stamp ]; then \
+	  echo "Installing $$(grep -c '^[a-z].*==' requirements/$1.lock) packages of requirements/$1.lock into $(VENV)."; \
+	  $(PIP) install -q --require-hashes -r requirements/$1.lock; fi
+	$(PIP) install -q --no-deps --no-build-isolation -e .
+endef
 
 # A stamp is newer than the installed lock file and pyproject.toml. If one of them changes, make installs again.
-$(VENV)/base.stamp: requirements/base.lock pyproject.toml | $(VENV)/bin/python
-	@if [ -f $(VENV)/test.stamp ]; then true; else $(PIP) install -q --require-hashes -r requirements/base.lock; fi
-	$(PIP) install -q --no-deps --no-build-isolation -e .
+$(VENV)/base.stamp: requirements/base.lock pyproject.toml
+	$(call install,base)
 	@touch $@
 
-$(VENV)/spark.stamp: requirements/spark.lock pyproject.toml | $(VENV)/bin/python
-	@if [ -f $(VENV)/test.stamp ]; then true; else $(PIP) install -q --require-hashes -r requirements/spark.lock; fi
-	$(PIP) install -q --no-deps --no-build-isolation -e .
+$(VENV)/spark.stamp: requirements/spark.lock pyproject.toml
+	$(call install,spark)
 	@touch $@ $(VENV)/base.stamp
 
-$(VENV)/test.stamp: requirements/test.lock pyproject.toml | $(VENV)/bin/python
-	$(PIP) install -q --require-hashes -r requirements/test.lock
-	$(PIP) install -q --no-deps --no-build-isolation -e .
+$(VENV)/test.stamp: requirements/test.lock pyproject.toml
+	$(call install,test)
 	@touch $@ $(VENV)/spark.stamp $(VENV)/base.stamp
 
 up: $(VENV)/base.stamp ## install, then start everything on loopback (Ctrl-C stops)
@@ -78,7 +88,7 @@ tour: $(VENV)/base.stamp ## the command line: start, produce, consume, groups, s
 system: ## install a JDK, Maven, Node.js, Chromium, curl and kcat for the tests
 	@sh requirements/system.sh
 
-lock: $(VENV)/bin/python ## resolve the lock files again
+lock: ## resolve the lock files again
 	@sh requirements/lock.sh $(BIN)
 
 clean: ## remove everything that the targets create

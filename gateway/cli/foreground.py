@@ -2,19 +2,16 @@
 
 import asyncio
 import signal
-from pathlib import Path
 
-from headgate.gateway.cli.errors import CommandError, ExitCode
+from headgate.gateway.cli.errors import ExitCode
 from headgate.gateway.cli.output import print_json_line, say, say_heading
-from headgate.gateway.compose import port_of, services
-from headgate.gateway.port_owner import port_owner
+from headgate.gateway.cli.start_errors import address_error, explained, prepare_data_dir
+from headgate.gateway.compose import CannotListen, NoReachableAddress, is_loopback, reachable_host, services
 from headgate.gateway.settings.model import Settings
 from headgate.gateway.supervisor import Service, ServiceDied, Supervisor
 
 # Recovery of a large log takes a while. Print a message, so that it does not look like a hang.
 start_patience_seconds = 5.0
-# Enough for the end of a traceback.
-shown_lines_max = 10
 
 
 def run_in_foreground(settings: Settings, *, json: bool) -> int:
@@ -26,13 +23,16 @@ class _Foreground:
     def __init__(self, settings: Settings, json: bool) -> None:
         self._settings = settings
         self._json = json
-        self._supervisor = Supervisor(services(settings), _pass_on)
+        try:
+            self._supervisor = Supervisor(services(settings), _pass_on)
+        except (CannotListen, NoReachableAddress) as error:
+            raise address_error(error, settings) from error
         self._stopping = False
         self._insisted = False
 
     async def run(self) -> int:
         loop = asyncio.get_running_loop()
-        _prepare(self._settings.data_dir)
+        prepare_data_dir(self._settings.data_dir)
         task = asyncio.create_task(self._start_and_watch())
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._on_signal, number, task)
@@ -58,7 +58,7 @@ class _Foreground:
             done, _ = await asyncio.wait([starting], timeout=start_patience_seconds)
             if not done:
                 say("still starting: after a crash or on a busy machine this takes longer")
-            addresses = await starting
+            addresses = _reachable(await starting, self._settings)
         except asyncio.CancelledError:
             starting.cancel()
             raise
@@ -79,54 +79,18 @@ class _Foreground:
         task.cancel()
 
 
-def _prepare(data_dir: Path) -> None:
-    try:
-        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        ignore = data_dir / ".gitignore"
-        if not ignore.exists():
-            ignore.write_text("*\n", encoding="utf-8")
-    except OSError as error:
-        raise CommandError(
-            f"cannot use data directory {data_dir}", why=str(error.strerror), next_step="choose another with --data-dir"
-        ) from error
-
-
 def _pass_on(service: Service, line: str) -> None:
     say(f"{service.name} | {line}")
 
 
-def explained(death: ServiceDied, settings: Settings) -> CommandError:
-    """Derive the cause of a failure from the last log lines of the service."""
-    said = "\n".join(death.tail)
-    name = death.service.name
-    port = port_of(name, settings)
-    if "Address already in use" in said:
-        owner = port_owner(port)
-        return CommandError(
-            f"the {name} cannot listen on port {port}: it is in use",
-            why=f"{owner} uses it" if owner else "another program uses it",
-            next_step=f"stop it, or choose another port: --{name}-port {port + 10000 if port < 50000 else 0}",
-        )
-    if "is in use by another process" in said:
-        return CommandError(
-            f"the data directory {settings.data_dir} is in use",
-            why="another Headgate runs on it",
-            next_step="stop it, or choose another directory: --data-dir DIR",
-        )
-    last = "".join(f"\n    {line}" for line in death.tail[-shown_lines_max:])
-    return CommandError(
-        str(death), why=f"its last log lines:{last}" if last else "it logged nothing", next_step=_after(death, settings)
-    )
-
-
-def _after(death: ServiceDied, settings: Settings) -> str:
-    steps = []
-    if death.exit_code == -signal.SIGKILL:
-        steps.append("check `dmesg`: the kernel kills processes when memory runs out")
-    steps.append("correct the cause and run headgate up again")
-    if others := [f"--only {name}" for name in settings.only if name != death.service.name]:
-        steps.append(f"to run the other services without the {death.service.name}: headgate up {' '.join(others)}")
-    return "; ".join(steps)
+def _reachable(addresses: dict[str, str], settings: Settings) -> dict[str, str]:
+    """The addresses with a host that clients connect to, instead of 0.0.0.0."""
+    try:
+        host = reachable_host(settings.host)
+    except NoReachableAddress:
+        host = "127.0.0.1"  # advertised.listeners is set: the broker's clients use that
+    host = f"[{host}]" if ":" in host else host
+    return {name: f"{host}:{address.rpartition(':')[2]}" for name, address in addresses.items()}
 
 
 def _announce(addresses: dict[str, str], settings: Settings) -> None:
@@ -154,6 +118,16 @@ def _announce(addresses: dict[str, str], settings: Settings) -> None:
     for name, value in rows:
         say(f"  {name:<10}{value}")
     say("")
+    if not is_loopback(settings.host):
+        say("There is no authentication: everyone who reaches these addresses can read and write.")
+        if broker:
+            say(f"Kafka clients connect to {_advertised(broker, settings)}. To change this:")
+            say("  --set advertised.listeners=PLAINTEXT://HOST:PORT")
+        say("")
     say("Try in another terminal:")
     for line in lines:
         say(f"  {line}")
+
+
+def _advertised(broker: str, settings: Settings) -> str:
+    return settings.broker_config.get("advertised.listeners", broker).rpartition("://")[2]

@@ -1,5 +1,6 @@
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +9,7 @@ import httpx
 import pytest
 
 from headgate.gateway.port_owner import port_owner
-from tests.clients.cli.conftest import Cli
+from tests.clients.cli.conftest import HEADGATE, Cli
 from tests.clients.cli.launcher import Launcher
 from tests.clients.cli.up import ports, up
 from tests.live.ports import accepts, free_port
@@ -89,6 +90,31 @@ def test_a_service_that_dies_takes_the_others_down(tmp_path: Path) -> None:
         assert process.returncode == 1
         assert "the registry ended with exit code -9" in err.decode()
         assert not accepts(addresses["broker"])
+
+
+def test_missing_permissions_are_explained(tmp_path: Path) -> None:
+    # Root may use every port and folder, so these capabilities are removed.
+    dropped = ("setpriv", "--bounding-set", "-net_bind_service,-dac_override,-dac_read_search")
+    command = [*(dropped if os.geteuid() == 0 else ()), *HEADGATE, "up", "--only", "broker"]
+    environment = Cli("unused:1", tmp_path).environment
+
+    def refused(*options: str) -> list[str]:
+        done = subprocess.run(
+            [*command, *options], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 1, done.stderr
+        return done.stderr.splitlines()
+
+    what, why, step = refused("--broker-port", "90", "--ephemeral")
+    assert what == "error: the broker cannot listen on port 90: permission denied"
+    assert "below 1024" in why
+    assert "--broker-port 10090" in step
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "broker").mkdir(mode=0o500)
+    what, why, step = refused("--broker-port", "0", "--data-dir", "data")
+    assert what == "error: cannot use data directory data"
+    assert "data/broker is not writable" in why
+    assert "--data-dir" in step
 
 
 def test_invalid_settings_prevent_the_start(tmp_path: Path, launcher: Launcher) -> None:

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from headgate.gateway.cli.foreground import explained
+from headgate.gateway.cli.start_errors import explained
 from headgate.gateway.settings.model import load_settings
 from headgate.gateway.supervisor import Service, ServiceDied
 
