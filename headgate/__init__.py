@@ -20,7 +20,14 @@ if TYPE_CHECKING:
         RegistryClient,
         Serializer,
     )
-    from headgate.spark_udfs import dead_letters, decode_frame, decode_topic, from_registry_avro, to_registry_avro
+    from headgate.spark_udfs import (
+        dead_letters,
+        decode_frame,
+        decode_topic,
+        from_registry_avro,
+        read_topic,
+        to_registry_avro,
+    )
 
     __version__: str
 
@@ -38,5 +45,6 @@ __all__ = [
     "decode_frame",
     "decode_topic",
     "from_registry_avro",
+    "read_topic",
     "to_registry_avro",
 ]

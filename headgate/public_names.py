@@ -15,6 +15,7 @@ MODULES = {
     "decode_frame": "headgate.spark_udfs",
     "decode_topic": "headgate.spark_udfs",
     "from_registry_avro": "headgate.spark_udfs",
+    "read_topic": "headgate.spark_udfs",
     "to_registry_avro": "headgate.spark_udfs",
 }
 

@@ -25,6 +25,7 @@ from headgate.spark_udfs.spec.policy import (
 )
 from headgate.spark_udfs.spec.registry_options import OptionError, RegistryOptions
 from headgate.spark_udfs.sql import install, register_function
+from headgate.spark_udfs.topic_table import read_topic
 
 __all__ = [
     "FAST_SETTINGS",
@@ -50,6 +51,7 @@ __all__ = [
     "part",
     "poison_counts",
     "poison_reason",
+    "read_topic",
     "register_function",
     "run_restarting",
     "schema_id",

@@ -57,7 +57,7 @@ PACKAGES: dict[str, Package] = {
             ("executor",),
             ("driver",),
             ("dead_letter", "source"),
-            ("frame", "functions"),
+            ("frame", "functions", "topic_table"),
             ("batches", "databricks", "table_function"),
             ("sql",),
             ("pipeline",),

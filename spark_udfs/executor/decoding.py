@@ -246,7 +246,7 @@ def decoder_of(spec: Decoding) -> Decoder:
 
 def _is_worker() -> bool:
     """Whether this process is a Python worker. The memory settings of a driver belong to the user."""
-    if "pyspark" not in sys.modules:
+    if sys.modules.get("pyspark") is None:
         return False
     from pyspark import TaskContext
 

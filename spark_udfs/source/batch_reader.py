@@ -9,8 +9,9 @@ from headgate.spark_udfs.source.cluster import Cluster
 from headgate.spark_udfs.source.loop import loop_thread
 from headgate.spark_udfs.source.options import ReadOptions
 from headgate.spark_udfs.source.planning import batch_ranges
+from headgate.spark_udfs.source.range_partition import RangePartition
 from headgate.spark_udfs.source.ranges import OffsetRange
-from headgate.spark_udfs.source.reading import RangePartition, ReadSpec, read_range
+from headgate.spark_udfs.source.reading import ReadSpec, read_range
 
 
 class BatchReader(DataSourceReader):

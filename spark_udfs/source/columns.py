@@ -1,8 +1,8 @@
-"""The columns of the data source: their Spark types, and the conversion of records to Arrow.
+"""The columns of the data source: their Arrow types, and the conversion of records to Arrow. Needs no pyspark.
 
 Without decoding, the columns are those of Spark's Kafka source. With decoding, `value` contains the decoded value, and
 the columns `reason`, `schema_id` and `raw` of `from_registry_avro` are added. If keys are decoded, `key` contains the
-decoded key, and `part` and `key_raw` are added. Spark compares types exactly, including nullability.
+decoded key, and `part` and `key_raw` are added.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -10,25 +10,11 @@ from functools import lru_cache
 
 import numpy as np
 from pyarrow import lib as pa
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    DataType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
 
 from headgate.serdes.columnar import RecordRows
 from headgate.serdes.columnar.memory import as_arrow
 from headgate.spark_udfs.dead_letter import KEY_RAW, PART
-from headgate.spark_udfs.executor.spark_types import spark_type
-from headgate.spark_udfs.source.errors import BadOption
 from headgate.spark_udfs.source.record_decoding import RecordDecoding
-from headgate.spark_udfs.spec.registry_options import METADATA_URL
 
 HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
 HEADERS = pa.list_(pa.field("element", HEADER))
@@ -37,80 +23,36 @@ MICROSECONDS_PER_MILLISECOND = 1000
 MILLISECONDS_MAX = (2**63 - 1) // MICROSECONDS_PER_MILLISECOND
 """Spark's timestamps are 64-bit microseconds. Kafka's 64-bit milliseconds can exceed them."""
 
-_RAW: dict[str, tuple[DataType, pa.DataType]] = {
-    "key": (BinaryType(), pa.binary()),
-    "value": (BinaryType(), pa.binary()),
-    "topic": (StringType(), pa.string()),
-    "partition": (IntegerType(), pa.int32()),
-    "offset": (LongType(), pa.int64()),
-    "timestamp": (TimestampType(), TIMESTAMP),
-    "timestampType": (IntegerType(), pa.int32()),
+RECORD_TYPES: dict[str, pa.DataType] = {
+    "key": pa.binary(),
+    "value": pa.binary(),
+    "topic": pa.string(),
+    "partition": pa.int32(),
+    "offset": pa.int64(),
+    "timestamp": TIMESTAMP,
+    "timestampType": pa.int32(),
 }
-_OUTCOME: dict[str, DataType] = {
-    "reason": StringType(),
-    "schema_id": LongType(),
-    "raw": BinaryType(),
-    PART: StringType(),
-    KEY_RAW: BinaryType(),
+OUTCOME_TYPES: dict[str, pa.DataType] = {
+    "reason": pa.string(),
+    "schema_id": pa.int64(),
+    "raw": pa.binary(),
+    PART: pa.string(),
+    KEY_RAW: pa.binary(),
 }
-_HEADERS_TYPE = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
 
 
-def table_schema(decoding: RecordDecoding | None, *, has_headers: bool, registry: str | None) -> StructType:
-    """Returns all columns. `registry` contains the registry URLs.
-
-    The metadata of the value column stores them for later decoding.
-    """
-    metadata = {METADATA_URL: registry} if registry else None
-    fields = [StructField(name, kind) for name, (kind, _) in _RAW.items()]
-    decodings = (None, None) if decoding is None else (decoding.key, decoding.value)
-    key, value = (BinaryType() if one is None else spark_type(one.decoder().type) for one in decodings)
-    fields[:2] = StructField("key", key), StructField("value", value, metadata=metadata)
+def arrow_schema(decoding: RecordDecoding | None, *, has_headers: bool) -> pa.Schema:
+    """All columns, in order."""
+    types = dict(RECORD_TYPES)
+    if decoding is not None and decoding.key is not None:
+        types["key"] = decoding.key.decoder().type
+    if decoding is not None and decoding.value is not None:
+        types["value"] = decoding.value.decoder().type
     if has_headers:
-        fields.append(StructField("headers", _HEADERS_TYPE))
+        types["headers"] = HEADERS
     if decoding is not None:
-        fields += [StructField(name, _OUTCOME[name]) for name in decoding.outcome_names]
-    return StructType(fields)
-
-
-def chosen(table: StructType, columns: Sequence[str] | None) -> StructType:
-    """Returns the selected columns in the given order (projection). Raises `BadOption`."""
-    if columns is None:
-        return table
-    known = {field.name.lower(): field for field in table.fields}
-    for name in columns:
-        if name.lower() not in known:
-            raise BadOption("columns", f"there is no column {name[:60]!r}; there are {', '.join(table.names)}")
-    return StructType([known[name.lower()] for name in columns])
-
-
-def flattened(table: StructType) -> StructType:
-    """Replaces the value column with its fields. Raises `BadOption`."""
-    if "value" not in table.names:
-        return table
-    value = table["value"].dataType
-    if not isinstance(value, StructType):
-        raise BadOption("flat", f"the value is {value.simpleString()[:60]}, which has no fields")
-    fields = [inner for field in table.fields for inner in (value.fields if field.name == "value" else [field])]
-    names = [field.name.lower() for field in fields]
-    for name in names:
-        if names.count(name) > 1:
-            others = ", ".join(column for column in table.names if column.lower() != name)
-            raise BadOption("flat", f"there would be two columns {name[:60]!r}; choose others with columns: {others}")
-    return StructType(fields)
-
-
-def check_schema(wanted: StructType, table: StructType) -> None:
-    """Checks a schema of the user. It may omit columns, but must not change them. Raises `BadOption`."""
-    known = {field.name: field.dataType for field in table.fields}
-    for field in wanted.fields:
-        if field.name not in known:
-            raise BadOption("schema()", f"there is no column {field.name[:60]!r}; there are {', '.join(known)}")
-        if field.dataType != known[field.name] or not field.nullable:
-            kind = known[field.name].simpleString()
-            raise BadOption(
-                "schema()", f"column {field.name} is {kind}, nullable; leave schema() out, or cast afterwards"
-            )
+        types |= {name: OUTCOME_TYPES[name] for name in decoding.outcome_names}
+    return pa.schema(list(types.items()))
 
 
 class RowBatches:

@@ -1,4 +1,4 @@
-"""One task of a read: yields an offset range as Arrow batches. Runs in an executor's Python worker.
+"""One task of a read: yields an offset range as Arrow batches. Runs in an executor's Python worker, or without Spark.
 
 A batch has at most `BATCH_ROWS_MAX` rows. It has at most `BATCH_BYTES_MAX` bytes of records, unless a single row is
 larger. Both sides of the socket hold one or two batches.
@@ -11,7 +11,6 @@ from functools import cache
 
 import numpy as np
 from pyarrow import lib as pa
-from pyspark.sql.datasource import InputPartition
 
 from headgate.kafka_client.options import ConnectionOptions
 from headgate.serdes.columnar import BatchFault, BatchTooLarge, RecordRows, Scanned, scan_batches
@@ -38,14 +37,6 @@ class ReadSpec:
     columns: tuple[str, ...]
     decoding: RecordDecoding | None
     is_flat: bool = False
-
-
-class RangePartition(InputPartition):
-    """The offset range of one task."""
-
-    def __init__(self, wanted: OffsetRange) -> None:
-        super().__init__(wanted)
-        self.wanted = wanted
 
 
 def read_range(spec: ReadSpec, wanted: OffsetRange) -> Iterator[pa.RecordBatch]:

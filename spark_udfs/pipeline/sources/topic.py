@@ -265,7 +265,7 @@ def _schema(source: TopicSource, decoding: "Decoding | None") -> "StructType":
     from pyspark.sql.types import StructField, StructType
 
     from headgate.spark_udfs.executor.spark_types import spark_type
-    from headgate.spark_udfs.source.columns import table_schema
+    from headgate.spark_udfs.source.spark_columns import table_schema
     from headgate.spark_udfs.source.record_decoding import RecordDecoding
 
     table = table_schema(None if decoding is None else RecordDecoding(decoding), has_headers=True, registry=None)

@@ -10,17 +10,10 @@ from headgate.serdes import PoisonError
 from headgate.serdes.columnar import RecordRows, scan_batches
 from headgate.serdes.framing import VALUE_HEADER
 from headgate.spark_udfs.source import reading
-from headgate.spark_udfs.source.columns import (
-    MILLISECONDS_MAX,
-    RowBatches,
-    check_schema,
-    chosen,
-    cut,
-    flattened,
-    table_schema,
-)
+from headgate.spark_udfs.source.columns import MILLISECONDS_MAX, RowBatches, cut
 from headgate.spark_udfs.source.errors import BadOption
 from headgate.spark_udfs.source.record_decoding import RecordDecoding
+from headgate.spark_udfs.source.spark_columns import check_schema, chosen, flattened, table_schema
 from headgate.spark_udfs.spec.policy import OnPoison
 from tests.unit.columnar.test_batches import Record, batch_of, record_bytes
 from tests.unit.spark_udfs.plans import decoding, payload, record

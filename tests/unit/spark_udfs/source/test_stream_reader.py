@@ -15,7 +15,8 @@ from headgate.spark_udfs.source.errors import DataLost
 from headgate.spark_udfs.source.fetching import FetchOptions
 from headgate.spark_udfs.source.offsets import INITIAL, Mark, from_json, to_json
 from headgate.spark_udfs.source.options import ReadOptions, read_options
-from headgate.spark_udfs.source.reading import RangePartition, ReadSpec
+from headgate.spark_udfs.source.range_partition import RangePartition
+from headgate.spark_udfs.source.reading import ReadSpec
 from headgate.spark_udfs.source.stream_reader import LegacyStreamReader, StreamPositions
 from tests.unit.spark_udfs.source.fake_cluster import FakeCluster
 
