@@ -78,8 +78,8 @@ class HeadgateDataSource(DataSource):
 
     def _table(self, options: "ReadOptions") -> StructType:
         """Returns the columns that the options select. Sends at most one request to the registry."""
-        from headgate.spark_udfs.source.spark_columns import chosen, flattened, table_schema
         from headgate.spark_udfs.source.decoded import read_registry
+        from headgate.spark_udfs.source.spark_columns import chosen, flattened, table_schema
 
         if options.decoding is not None and self._decoding is None:
             self._decoding = options.decoding.planned(options.registry)
@@ -93,9 +93,9 @@ class HeadgateDataSource(DataSource):
         return flattened(table) if options.is_flat else table
 
     def _spec(self, options: "ReadOptions", schema: StructType) -> "ReadSpec":
-        from headgate.spark_udfs.source.spark_columns import check_schema
         from headgate.spark_udfs.source.fetching import FetchOptions
         from headgate.spark_udfs.source.reading import ReadSpec
+        from headgate.spark_udfs.source.spark_columns import check_schema
 
         check_schema(schema, self._table(options))
         fetch = FetchOptions(options.isolation, options.fetch_bytes, options.fetch_wait_ms, options.is_loss_fatal)

@@ -23,8 +23,8 @@ from headgate.spark_udfs.source.planning import (
     stream_ranges,
 )
 from headgate.spark_udfs.source.positions import EARLIEST, AtEdge, AtOffsets, Edge
-from headgate.spark_udfs.source.ranges import limited
 from headgate.spark_udfs.source.range_partition import RangePartition
+from headgate.spark_udfs.source.ranges import limited
 from headgate.spark_udfs.source.reading import ReadSpec, read_range
 
 OffsetJson = dict[str, Any]

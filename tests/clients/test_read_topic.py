@@ -93,7 +93,7 @@ def test_positions_choose_the_records(running: Headgate) -> None:
     first = table(running, end={0: 1, 1: 1, 2: 1})
     assert first.offset_count == 3
     with pytest.raises(ValueError, match="no time zone"):
-        table(running, start=datetime(2026, 1, 1))  # noqa: DTZ001
+        table(running, start=datetime(2026, 1, 1))
 
 
 def test_raw_values_and_headers(running: Headgate) -> None:

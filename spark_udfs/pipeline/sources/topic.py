@@ -265,8 +265,8 @@ def _schema(source: TopicSource, decoding: "Decoding | None") -> "StructType":
     from pyspark.sql.types import StructField, StructType
 
     from headgate.spark_udfs.executor.spark_types import spark_type
-    from headgate.spark_udfs.source.spark_columns import table_schema
     from headgate.spark_udfs.source.record_decoding import RecordDecoding
+    from headgate.spark_udfs.source.spark_columns import table_schema
 
     table = table_schema(None if decoding is None else RecordDecoding(decoding), has_headers=True, registry=None)
     if decoding is None:
