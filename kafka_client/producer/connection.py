@@ -115,11 +115,9 @@ class ProducerConnection:
             try:
                 async with asyncio.timeout(self._connection.request_timeout_ms / 1000):
                     self._used[topic] = time.monotonic()
-                    await client.add_topic(topic)
+                    # A topic that was added before causes no metadata update.
+                    await (client.force_metadata_update() if attempt else client.add_topic(topic))
                     found = self.known_partitions(topic)
-                    if found is None and attempt:
-                        await client.force_metadata_update()
-                        found = self.known_partitions(topic)
             except TimeoutError as error:
                 raise client_error(error) from error
             if found is not None:

@@ -111,7 +111,7 @@ class Dispatcher:
         by_node: dict[int | None, list[PartitionQueue]] = {}
         for queue in self._ready:
             leader = self._link.leader(queue.topic, queue.partition)
-            if leader is None or leader not in self._busy_nodes:
+            if leader not in self._busy_nodes:
                 by_node.setdefault(leader, []).append(queue)
         for node_id, queues in by_node.items():
             if node_id is None:

@@ -32,7 +32,7 @@ class PartitionQueue:
         """True while a batch is in flight or the partition waits for a retry."""
         self.identity: ProducerIdentity | None = None
         """The shared producer id to which `sequence` belongs."""
-        self.sequence = 0
+        self.sequence: int
 
     @property
     def is_idle(self) -> bool:

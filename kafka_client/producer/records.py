@@ -92,7 +92,7 @@ class Batch:
         self.base_offset = -1
         self.append_time_ms: int | None = None
         self.identity: ProducerIdentity | None = None
-        self.sequence = 0
+        self.sequence: int
         self.is_keyed = False
         """True if the caller owns the producer id and sequence number. They never change."""
         self.attempts = 0

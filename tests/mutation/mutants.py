@@ -76,6 +76,8 @@ def _code(node: ast.AST, statement: range) -> Iterator[tuple[ast.expr, range]]:
                 or (isinstance(node, ast.Module) and _is_limit(child))
             ):
                 continue
+            if name == "right" and _is_timeout_in_seconds(node):
+                continue
             lines = _lines(child) if isinstance(child, ast.stmt) else statement
             if isinstance(child, ast.expr):
                 yield child, lines
@@ -107,6 +109,16 @@ def _is_limit(node: ast.AST) -> bool:
         isinstance(target, ast.Name)
         and target.id.lower().endswith(LIMIT_SUFFIXES)
         and all(isinstance(part, numbers) for part in ast.walk(node.value))
+    )
+
+
+def _is_timeout_in_seconds(node: ast.AST) -> bool:
+    """`request_timeout_ms / 1000`: a timeout that is a thousandth shorter has no effect that a test can wait for."""
+    return (
+        isinstance(node, ast.BinOp)
+        and isinstance(node.op, ast.Div)
+        and ast.unparse(node.left).endswith("timeout_ms")
+        and ast.unparse(node.right) == "1000"
     )
 
 

@@ -16,9 +16,9 @@ HOUR_MS = 60 * MINUTE_MS
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
     definition.broker_names[0]: definition.broker_names
     for definition in TOPIC_CONFIGS.values()
-    if len(definition.broker_names) > 1
+    if definition.broker_names
 }
-"""Broker configs with alternatives in other units. The first one that is set applies: ms, minutes, hours."""
+"""Broker configs that supply a default, by the first one. The first one that is set applies: ms, minutes, hours."""
 
 _UNIT_MS: Mapping[str, int] = {
     "log.retention.minutes": MINUTE_MS,

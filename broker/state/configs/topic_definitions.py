@@ -2,7 +2,6 @@
 
 from headgate.broker.state.configs.definition import Definition, index
 from headgate.broker.state.configs.values import (
-    INT_MAX,
     LONG_MAX,
     Check,
     ConfigType,
@@ -80,7 +79,7 @@ TOPIC_CONFIGS = index(
         "log.retention.minutes",
         "log.retention.hours",
     ),
-    topic("segment.bytes", INT, 1_073_741_824, between(SEGMENT_BYTES_MIN, INT_MAX), "log.segment.bytes"),
+    topic("segment.bytes", INT, 1_073_741_824, at_least(SEGMENT_BYTES_MIN), "log.segment.bytes"),
     topic("segment.index.bytes", INT, 10_485_760, at_least(4), "log.index.size.max.bytes"),
     topic("segment.jitter.ms", LONG, 0, at_least(0), "log.roll.jitter.ms", "log.roll.jitter.hours"),
     topic("segment.ms", LONG, 604_800_000, at_least(1), "log.roll.ms", "log.roll.hours"),

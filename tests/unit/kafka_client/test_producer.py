@@ -9,8 +9,9 @@ from aiokafka import errors as kafka
 from aiokafka.record.default_records import DefaultRecordBatch
 from kio.schema.errors import ErrorCode
 
-from headgate.kafka_client.errors import BrokerUnavailable, InvalidRequest, ProducerClosed
+from headgate.kafka_client.errors import BrokerUnavailable, BufferFull, InvalidRequest, ProducerClosed
 from headgate.kafka_client.options import ConnectionOptions
+from headgate.kafka_client.producer import producer as producer_module
 from headgate.kafka_client.producer.options import COMPRESSION_CODECS, ProducerOptions
 from headgate.kafka_client.producer.producer import Producer, new_builder
 from headgate.kafka_client.producer.records import Batch, OutgoingRecord
@@ -93,6 +94,8 @@ def test_batches_are_compressed(compression: str) -> None:
     batch = DefaultRecordBatch(bytes(filled(options, b"x" * 1000).build()))
     assert batch.compression_type == COMPRESSION_CODECS[compression]
     assert [record.value for record in batch] == [b"x" * 1000]
+    assert (batch.magic, batch.is_transactional) == (2, False)
+    assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (-1, -1, 0)
 
 
 def test_no_broker_is_reported_when_the_producer_is_opened() -> None:
@@ -126,3 +129,56 @@ def test_a_producer_that_closes_waits_for_its_batches_up_to_its_timeout(close_ti
             producer.enqueue("t", 0, filled(options, b"a"), 1)
 
     asyncio.run(asyncio.wait_for(scenario(), 10))
+
+
+@pytest.mark.parametrize("how", ["place", "place_one", "build"])
+@pytest.mark.parametrize("missing_bytes", [0, 1])
+def test_the_size_of_pending_records_is_limited(how: str, missing_bytes: int) -> None:
+    record = OutgoingRecord(None, bytes(100), 0)
+
+    async def put(producer: Producer) -> None:
+        if how == "build":
+            producer.build("t", [(0, [record])])
+        elif how == "place_one":
+            producer.place_one("t", record, (0, 1), 1)
+        else:
+            await producer.place("t", [record])
+
+    async def scenario(link: FakeLink, producer: Producer) -> None:
+        # The first record is accepted even if it is larger than the limit.
+        (ticket,) = await producer.place("t", [record])
+        size = ticket.batch.bytes
+        assert producer.pending_bytes == size
+        larger = Producer(CONNECTION, ProducerOptions(pending_bytes_max=size + record.size() - missing_bytes), link)  # type: ignore[arg-type]
+        await larger.place("t", [record])
+        if missing_bytes:
+            with pytest.raises(BufferFull):
+                await put(larger)
+            await larger.place("t", [record], is_limited=False)
+        else:
+            await put(larger)
+        assert larger.pending_bytes > size
+
+    run(scenario, pending_bytes_max=1)
+
+
+def test_a_large_request_is_limited_and_stops_when_the_producer_closes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(producer_module, "records_at_once_max", 2)
+    records = [OutgoingRecord(None, bytes(100), number % 2) for number in range(3000)]
+
+    async def scenario(link: FakeLink, producer: Producer) -> None:
+        producer.place_one("t", records[0], (0, 1), 1)
+        with pytest.raises(BufferFull):
+            await producer.place("t", records)
+        tickets = await producer.place("t", records, is_limited=False)
+        assert [ticket.partition for ticket in tickets] == [record.partition for record in records]
+        placing = asyncio.ensure_future(producer.place("t", records, is_limited=False))
+        await asyncio.sleep(0)
+        await producer.close()
+        tickets = await placing
+        assert len(tickets) == len(records)
+        with pytest.raises(ProducerClosed):
+            await tickets[-1].delivered()
+        assert producer.pending_bytes == 0
+
+    run(scenario, pending_bytes_max=10_000)

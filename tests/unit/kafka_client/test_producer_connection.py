@@ -69,8 +69,9 @@ class FakeClient:
         return response
 
     async def add_topic(self, topic: str) -> None:
-        self.topics.append(topic)
-        await self.force_metadata_update()
+        if topic not in self.topics:
+            self.topics.append(topic)
+            await self.force_metadata_update()
 
     async def force_metadata_update(self) -> None:
         self.updates += 1
@@ -81,6 +82,7 @@ class FakeClient:
                 self.partitions[topic] = {1, 0}
 
     def set_topics(self, topics: list[str]) -> None:
+        assert topics != self.topics, "an unnecessary update"
         self.topics = topics
 
     async def close(self) -> None:
@@ -156,10 +158,15 @@ def test_a_valid_topic_name_is_looked_up(client: FakeClient, name: str) -> None:
     assert run(lambda link: link.partitions(name)) == (0, 1)
 
 
-@pytest.mark.parametrize("appears_after", [0, 1, 4, 12])
+@pytest.mark.parametrize("appears_after", [0, 1, 4, 5])
 def test_a_new_topic_is_awaited_until_it_has_partitions(client: FakeClient, appears_after: int) -> None:
-    client.topic_codes, client.appears_after = [UNKNOWN, UNKNOWN, UNKNOWN, 0], appears_after
+    # The second request creates the topic. The brokers know it from the fifth request on.
+    client.topic_codes, client.appears_after = [UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, 0], appears_after
     assert run(lambda link: link.partitions("t")) == (0, 1)
+    assert client.updates == appears_after + 1
+    creating = [request._allow_auto_topic_creation for request in client.requests]
+    assert creating[:2] == [False, True]
+    assert not any(creating[2:])
 
 
 def test_a_topic_that_never_appears_is_not_found(client: FakeClient) -> None:
@@ -217,6 +224,7 @@ def test_topics_without_a_produce_leave_the_metadata(client: FakeClient, monkeyp
         assert client.topics == ["b"]
         assert link.known_partitions("b") == (0, 1)
         await link.close()
+        client.listener(None)
         clock.now += 1000
         client.listener(None)
         assert client.topics == ["b"]
@@ -249,6 +257,8 @@ def test_a_producer_id_is_requested_until_the_broker_has_one(
         with pytest.raises(expected):
             run(lambda link: link.new_identity())
     assert client.responses == []
+    # Kafka's clients send -1 as the transaction timeout of a producer without transactions.
+    assert {(each._transactional_id, each._transaction_timeout_ms) for each in client.requests} == {(None, -1)}
 
 
 def test_a_producer_id_is_not_awaited_longer_than_a_request(
@@ -315,7 +325,7 @@ def test_callers_fail_at_once_while_the_brokers_are_unavailable(monkeypatch: pyt
 
     async def use(link: ProducerConnection) -> list[int]:
         found = []
-        for seconds in (0.0, 0.4, 0.2, 0.4):
+        for seconds in (0.0, 0.25, 0.25, 0.25):
             clock.now += seconds
             with pytest.raises(BrokerUnavailable):
                 await link.new_identity()

@@ -9,7 +9,7 @@ from headgate.broker.log.topic_settings import TopicSettings
 from headgate.broker.runtime.errors import StorageError
 from headgate.broker.state.configs.broker_definitions import BROKER_CONFIGS
 from headgate.broker.state.configs.definition import Definition
-from headgate.broker.state.configs.effective import check_topic_overrides
+from headgate.broker.state.configs.effective import check_topic_overrides, effective_topic_values
 from headgate.broker.state.configs.topic_definitions import TOPIC_CONFIGS
 from headgate.broker.state.configs.values import ConfigType, InvalidConfig
 from headgate.broker.state.settings import BrokerSettings, Scope
@@ -74,6 +74,19 @@ def test_the_finest_retention_that_is_set_wins(static: dict[str, str], retention
     assert BrokerSettings(static).topic_settings({}).retention_ms == retention_ms
 
 
+@pytest.mark.parametrize(
+    ("static", "segment_ms", "jitter_ms"),
+    [
+        ({}, 604_800_000, 0),
+        ({"log.roll.hours": "2", "log.roll.jitter.hours": "3"}, 7_200_000, 10_800_000),
+        ({"log.roll.hours": "2", "log.roll.ms": "7", "log.roll.jitter.ms": "8"}, 7, 8),
+    ],
+)
+def test_the_finest_roll_time_that_is_set_wins(static: dict[str, str], segment_ms: int, jitter_ms: int) -> None:
+    values = effective_topic_values(BrokerSettings(static).values, {})
+    assert (values["segment.ms"], values["segment.jitter.ms"]) == (segment_ms, jitter_ms)
+
+
 def test_a_topic_knows_what_its_cleanup_policy_and_timestamp_type_mean() -> None:
     settings = BrokerSettings().topic_settings({"cleanup.policy": "compact", "message.timestamp.type": "LogAppendTime"})
     assert (settings.is_compacted, settings.deletes_old_segments, settings.uses_log_append_time) == (True, False, True)
@@ -93,14 +106,14 @@ def test_an_unknown_name_or_a_bad_value_stops_the_start() -> None:
 
 
 @pytest.mark.parametrize(
-    "listener", ["host:9092", "PLAINTEXT://host", "PLAINTEXT://host:x", "PLAINTEXT://host:70000", "x"]
+    "listener", ["host:9092", "PLAINTEXT://host", "PLAINTEXT://host:x", "PLAINTEXT://host:65536", "x"]
 )
 def test_an_address_that_is_none_stops_the_start(listener: str) -> None:
     with pytest.raises(InvalidConfig):
         BrokerSettings({"advertised.listeners": listener})
 
 
-@pytest.mark.parametrize("listener", ["PLAINTEXT://host:9092", "PLAINTEXT://[::1]:9092", "OUTSIDE://:0"])
+@pytest.mark.parametrize("listener", ["PLAINTEXT://host:9092", "PLAINTEXT://[::1]:9092", "OUTSIDE://:0", "A://h:65535"])
 def test_addresses_are_accepted(listener: str) -> None:
     assert BrokerSettings({"advertised.listeners": listener}).advertised_listeners == (listener,)
 

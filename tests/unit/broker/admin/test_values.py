@@ -3,7 +3,14 @@
 import pytest
 
 from headgate.broker.state.configs.topic_definitions import TOPIC_CONFIGS
-from headgate.broker.state.configs.values import ConfigType, InvalidConfig, Value, parse, text_of
+from headgate.broker.state.configs.values import (
+    VALUE_LENGTH_MAX,
+    ConfigType,
+    InvalidConfig,
+    Value,
+    parse,
+    text_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -13,7 +20,10 @@ from headgate.broker.state.configs.values import ConfigType, InvalidConfig, Valu
         (ConfigType.BOOLEAN, "False", False),
         (ConfigType.INT, "+5", 5),
         (ConfigType.INT, "-2147483648", -(2**31)),
+        (ConfigType.INT, "2147483647", 2**31 - 1),
+        (ConfigType.SHORT, "-32768", -32768),
         (ConfigType.SHORT, "32767", 32767),
+        (ConfigType.LONG, "-9223372036854775808", -(2**63)),
         (ConfigType.LONG, " 9223372036854775807", 2**63 - 1),
         (ConfigType.DOUBLE, "1e-2", 0.01),
         (ConfigType.DOUBLE, ".5f", 0.5),
@@ -33,6 +43,9 @@ def test_text_is_parsed_to_its_value(config_type: ConfigType, text: str, value: 
         (ConfigType.BOOLEAN, "yes"),
         (ConfigType.BOOLEAN, ""),
         (ConfigType.INT, "2147483648"),
+        (ConfigType.INT, "-2147483649"),
+        (ConfigType.SHORT, "-32769"),
+        (ConfigType.LONG, "-9223372036854775809"),
         (ConfigType.INT, "1_000"),
         (ConfigType.INT, "1e3"),
         (ConfigType.INT, "0x10"),
@@ -51,14 +64,27 @@ def test_invalid_text_is_rejected(config_type: ConfigType, text: str) -> None:
         parse("name", config_type, text)
 
 
+def test_the_length_of_a_value_is_limited() -> None:
+    longest = "x" * VALUE_LENGTH_MAX
+    assert parse("name", ConfigType.STRING, longest) == longest
+    with pytest.raises(InvalidConfig, match="longer than"):
+        parse("name", ConfigType.STRING, longest + "x")
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [
         (True, "true"),
         (0.5, "0.5"),
         (1.0, "1.0"),
+        (0.0, "0.0"),
+        (0.001, "0.001"),
+        (9.99e-4, "9.99E-4"),
         (1e-5, "1.0E-5"),
+        (9_999_999.0, "9999999.0"),
+        (1e7, "1.0E7"),
         (1.5e7, "1.5E7"),
+        (-1.25e7, "-1.25E7"),
         (1.7976931348623157e308, "1.7976931348623157E308"),
         (("a", "b"), "a,b"),
         ((), ""),
