@@ -1,80 +1,15 @@
-"""The dispatcher of the producer: requests per broker, request size, deadlines, backoff, closing."""
-
-import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from types import SimpleNamespace
-from typing import Any
+"""The dispatcher of the producer: requests per broker, request size, producer ids, errors."""
 
 import pytest
 from aiokafka import errors as kafka
-from kio.schema.errors import ErrorCode
 
-from headgate.kafka_client.errors import BrokerUnavailable, ProducerClosed, RetriableError, TopicNotFound
-from headgate.kafka_client.options import ConnectionOptions
-from headgate.kafka_client.producer import dispatcher, producer
-from headgate.kafka_client.producer.connection import Placed
+from headgate.kafka_client.errors import BrokerUnavailable, TopicNotFound
+from headgate.kafka_client.producer import dispatcher
 from headgate.kafka_client.producer.dispatcher import Dispatcher
-from headgate.kafka_client.producer.options import ProducerOptions
 from headgate.kafka_client.producer.producer import Producer
-from headgate.kafka_client.producer.records import Delivered, OutgoingRecord, ProducerIdentity, Ticket
-from tests.unit.proxy.produce.fake_link import FakeLink
+from headgate.kafka_client.producer.records import Delivered, OutgoingRecord, ProducerIdentity
+from tests.unit.kafka_client.dispatching import Clock, ManyLeaders, placed, put, run
 from tests.unit.proxy.produce.sending import sent, settle
-
-SECONDS_MAX = 10
-
-
-@dataclass
-class Clock:
-    now: float = 0.0
-
-
-class ManyLeaders(FakeLink):
-    """Node `partition // 2` leads a partition. Node ids start at 0."""
-
-    is_down = False
-    identity_error: Exception | None = None
-
-    def leader(self, topic: str, partition: int) -> int | None:
-        return None if self.is_down else partition // 2
-
-    async def new_identity(self) -> ProducerIdentity:
-        if self.identity_error is not None:
-            raise self.identity_error
-        return await super().new_identity()
-
-
-Scenario = Callable[[ManyLeaders, Producer], Awaitable[None]]
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """A manual clock for deadlines. Pauses are short and exact in binary."""
-    clock = Clock()
-    fake = SimpleNamespace(monotonic=lambda: clock.now, time=lambda: 0.0)
-    for module in (dispatcher, producer):
-        monkeypatch.setattr(module, "time", fake)
-    monkeypatch.setattr(dispatcher, "retry_pause_seconds", 2**-10)
-    return clock
-
-
-def run(scenario: Scenario, *, close_timeout_ms: int = 0, **options: Any) -> None:
-    async def started() -> None:
-        link: Any = ManyLeaders(partition_count=6)
-        connection = ConnectionOptions(("127.0.0.1:9092",), request_timeout_ms=250)
-        used = Producer(connection, ProducerOptions(close_timeout_ms=close_timeout_ms, **options), link)
-        await scenario(link, used)
-        await used.close()
-
-    asyncio.run(asyncio.wait_for(started(), SECONDS_MAX))
-
-
-def put(producer: Producer, partition: int, value: bytes = b"v") -> Ticket:
-    return producer.place_one("t", OutgoingRecord(None, value, partition), tuple(range(6)), 1)
-
-
-def placed(*partitions: int, at_ms: int | None = None) -> dict[tuple[str, int], Placed]:
-    return {("t", partition): Placed(None, 0, at_ms) for partition in partitions}
 
 
 def test_a_broker_has_one_request_in_flight_and_brokers_do_not_wait_for_each_other() -> None:
@@ -141,105 +76,6 @@ def test_a_batch_may_be_larger_than_the_maximum_size_of_a_request(monkeypatch: p
         await sent(link, 1)
         link.answers[-1].set_result(placed(0))
         await ticket.delivered()
-
-    run(scenario)
-
-
-@pytest.mark.parametrize("seconds", [0.75, 0.7501])
-def test_an_unsent_batch_may_wait_for_one_request_longer_than_its_deadline(clock: Clock, seconds: float) -> None:
-    async def scenario(link: ManyLeaders, producer: Producer) -> None:
-        first = put(producer, 0)
-        await sent(link, 1)
-        second = put(producer, 0)
-        clock.now = seconds
-        link.answers[-1].set_result(placed(0))
-        await first.delivered()
-        if seconds == 0.75:
-            await sent(link, 2)
-            link.answers[-1].set_result(placed(0))
-            await second.delivered()
-        else:
-            with pytest.raises(BrokerUnavailable, match="longer than the delivery timeout of 500 ms"):
-                await second.delivered()
-            assert len(link.sent) == 1
-
-    run(scenario, delivery_timeout_ms=500)
-
-
-@pytest.mark.parametrize("late", [0.0, 2**-20])
-def test_a_batch_is_retried_until_its_deadline(clock: Clock, late: float) -> None:
-    async def scenario(link: ManyLeaders, producer: Producer) -> None:
-        ticket = put(producer, 0)
-        await sent(link, 1)
-        # The pause after the first attempt is twice the shortest pause.
-        clock.now = 0.5 - 2**-9 + late
-        link.lose(kafka.NodeNotReadyError())
-        if late:
-            with pytest.raises(BrokerUnavailable):
-                await ticket.delivered()
-        else:
-            await sent(link, 2)
-            link.answers[-1].set_result(placed(0))
-            await ticket.delivered()
-        assert len(link.sent) == (1 if late else 2)
-
-    run(scenario, delivery_timeout_ms=500)
-
-
-@pytest.mark.parametrize("late", [0.0, 2**-20])
-def test_a_retry_after_the_deadline_is_not_sent(clock: Clock, late: float) -> None:
-    async def scenario(link: ManyLeaders, producer: Producer) -> None:
-        ticket = put(producer, 0)
-        await sent(link, 1)
-        link.lose(kafka.KafkaConnectionError())
-        while not ticket.batch.attempts:  # noqa: ASYNC110  # a batch has no event
-            await asyncio.sleep(0)
-        clock.now = 0.5 + late
-        if late:
-            with pytest.raises(BrokerUnavailable, match=r"longer than the delivery timeout.*may have been written"):
-                await ticket.delivered()
-        else:
-            await sent(link, 2)
-            link.answers[-1].set_result(placed(0))
-            await ticket.delivered()
-
-    run(scenario, delivery_timeout_ms=500)
-
-
-def test_pauses_double_up_to_a_maximum(monkeypatch: pytest.MonkeyPatch) -> None:
-    pauses: list[float] = []
-    sleep = asyncio.sleep
-
-    async def noted(seconds: float) -> None:
-        pauses.append(seconds)
-        await sleep(0)
-
-    async def scenario(link: ManyLeaders, producer: Producer) -> None:
-        ticket = put(producer, 0)
-        for attempt in range(7):
-            while len(link.sent) <= attempt:
-                await sleep(0)
-            link.answers[-1].set_result({("t", 0): Placed(ErrorCode.not_enough_replicas, -1, None)})
-        while len(link.sent) < 8:
-            await sleep(0)
-        link.answers[-1].set_result(placed(0))
-        await ticket.delivered()
-
-    monkeypatch.setattr(dispatcher.asyncio, "sleep", noted)
-    run(scenario)
-    assert pauses == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.0, 1.0, 1.0])
-
-
-def test_a_failed_partition_pauses_once_for_all_its_failed_neighbours(clock: Clock) -> None:
-    async def scenario(link: ManyLeaders, producer: Producer) -> None:
-        tickets = [put(producer, 0), put(producer, 1)]
-        await sent(link, 2)
-        link.lose(kafka.KafkaConnectionError())
-        await sent(link, 4)
-        assert (len(link.answers), link.refreshes) == (2, 1)
-        link.answers[-1].set_result(placed(0, 1))
-        for ticket in tickets:
-            await ticket.delivered()
 
     run(scenario)
 
@@ -325,26 +161,6 @@ def test_the_failure_of_an_old_producer_id_does_not_renew_its_successor(clock: C
     run(scenario, delivery_timeout_ms=500)
 
 
-@pytest.mark.parametrize("late", [0.0, 2**-20])
-def test_records_wait_for_a_leader_until_their_deadline(clock: Clock, late: float) -> None:
-    async def scenario(link: ManyLeaders, producer: Producer) -> None:
-        link.is_down = True
-        ticket = put(producer, 3)
-        clock.now = 0.5 + late
-        if late:
-            with pytest.raises(BrokerUnavailable, match="Partition 3 of t has no leader"):
-                await ticket.delivered()
-        else:
-            while link.refreshes < 2:  # noqa: ASYNC110  # the fake link has no event
-                await asyncio.sleep(0.001)
-            link.is_down = False
-            await sent(link, 1)
-            link.answers[-1].set_result(placed(3))
-            await ticket.delivered()
-
-    run(scenario, delivery_timeout_ms=500)
-
-
 def test_a_partition_without_a_leader_is_looked_up_once_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(link: ManyLeaders, producer: Producer) -> None:
         link.is_down = True
@@ -380,38 +196,6 @@ def test_the_error_of_a_missing_topic_does_not_mention_written_records(clock: Cl
         with pytest.raises(TopicNotFound if is_deleted else BrokerUnavailable) as caught:
             await ticket.delivered()
         assert ("may have been written" in str(caught.value)) is not is_deleted
-
-    run(scenario)
-
-
-def test_a_closing_producer_does_not_retry() -> None:
-    async def scenario(link: ManyLeaders, producer: Producer) -> None:
-        ticket = put(producer, 0)
-        await sent(link, 1)
-        closing = asyncio.ensure_future(producer.close())
-        await settle()
-        link.answers[-1].set_result({("t", 0): Placed(ErrorCode.not_enough_replicas, -1, None)})
-        with pytest.raises(RetriableError, match="Too few replicas"):
-            await ticket.delivered()
-        await closing
-        assert len(link.sent) == 1
-
-    run(scenario, close_timeout_ms=500)
-
-
-@pytest.mark.parametrize("is_sent", [False, True])
-def test_without_time_to_close_batches_in_flight_may_have_been_written(clock: Clock, is_sent: bool) -> None:
-    async def scenario(link: ManyLeaders, producer: Producer) -> None:
-        link.is_down = not is_sent
-        ticket = put(producer, 0)
-        if is_sent:
-            await sent(link, 1)
-        await settle()
-        await producer.close()
-        with pytest.raises(ProducerClosed, match="was closed before") as caught:
-            await ticket.delivered()
-        assert ("may have been written" in str(caught.value)) is is_sent
-        assert producer.pending_bytes == 0
 
     run(scenario)
 
