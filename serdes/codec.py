@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from google.protobuf.message import Message
 
-from headgate.serdes.avro.column_size import ColumnLimits
+from headgate.serdes.avro.column_size import DEFAULT_LIMITS, ColumnLimits
 from headgate.serdes.framing import Frame
 from headgate.serdes.outcome import Poison
 
@@ -55,7 +55,7 @@ class WriteOptions:
 class ReadOptions:
     tag_unions: bool = False
     """Avro: return a non-null union value as `(branch name, value)`."""
-    columns: ColumnLimits | None = None
+    columns: ColumnLimits = DEFAULT_LIMITS
     """Avro: reject values that are too large as columns, as the columnar decoder does."""
     validate_json: bool = True
     protobuf_as_dict: bool = False

@@ -2,7 +2,7 @@
 
 Spark passes the rows of a table function one by one. They are decoded in batches. Spark takes the results as Python and
 Java objects, which use about ten times the memory of columns, and all results of one call together. Each call therefore
-returns one small batch. The remaining rows wait for the next call.
+returns one small batch, or one large row. The remaining rows wait for the next call.
 """
 
 from collections.abc import Iterator
@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyarrow import lib as pa
 
+from headgate.serdes.avro.column_size import CELL_BYTES
 from headgate.spark_udfs.driver.outcome_schema import outcome_type, spark_value_type
 from headgate.spark_udfs.driver.planning import choice_of, plan_decoding
-from headgate.spark_udfs.executor.decoding import PIECE_BYTES_MAX, Columns, Decoding
+from headgate.spark_udfs.executor.decoding import Columns, Decoding
 from headgate.spark_udfs.executor.python_values import python_value
 from headgate.spark_udfs.frame import FrameError
 from headgate.spark_udfs.spec.policy import OnRegistryDown
@@ -26,10 +27,7 @@ BATCH_ROWS_MIN = 16
 BATCH_ROWS_MAX = 2000
 """Rows that wait to be decoded together. The number doubles while they fit into one batch."""
 BATCH_BYTES_MAX = 8 * 1024 * 1024
-"""Size of a batch and of a row as columns. A larger row is TOO_LARGE."""
-LAST_BYTES_MAX = 32 * 1024 * 1024
-"""Size of the rows that wait at the end, which Spark takes together. If they are larger, rows above the average are
-TOO_LARGE."""
+"""Size of a batch as columns. One row may be larger."""
 
 
 def decode_table_function(options: RegistryOptions, on_registry_down: OnRegistryDown) -> Any:
@@ -51,7 +49,8 @@ def decode_table_function(options: RegistryOptions, on_registry_down: OnRegistry
             self._column = analyzed.column
             self._others = analyzed.others
             self._rows: list[Row] = []
-            self._bytes = 0
+            self._sizes: list[int] = []
+            self._cells, self._repeated_cells = cells(self._decoding.decoder().type)
             self._batch_rows = BATCH_ROWS_MIN
 
         @staticmethod
@@ -62,7 +61,7 @@ def decode_table_function(options: RegistryOptions, on_registry_down: OnRegistry
             wanted = None if fields is None else [name.strip() for name in constant(fields, "fields").split(",")]
             choice = choice_of(constant(subject, "the subject"), fields=wanted)
             planned = plan_decoding(choice, options, on_registry_down=on_registry_down)
-            decoding = replace(planned, row_bytes_max=BATCH_BYTES_MAX, batch_bytes_max=BATCH_BYTES_MAX)
+            decoding = replace(planned, batch_bytes_max=BATCH_BYTES_MAX)
             assert isinstance(table.dataType, StructType)
             kept = [table.dataType[name] for name in others]
             outcome = outcome_type(decoding, spark_value_type(decoding))
@@ -71,19 +70,16 @@ def decode_table_function(options: RegistryOptions, on_registry_down: OnRegistry
 
         def eval(self, table: Row, *constants: str) -> Iterator[tuple[Any, ...]]:
             self._rows.append(table)
-            self._bytes += len(table[self._column] or b"")
-            if len(self._rows) >= self._batch_rows or self._bytes >= PIECE_BYTES_MAX:
+            # A high estimate of the size as columns: an item of an array takes at least one byte of the payload.
+            size = CELL_BYTES * (self._cells + self._repeated_cells * len(table[self._column] or b""))
+            self._sizes.append(size)
+            if len(self._rows) >= self._batch_rows or sum(self._sizes) >= BATCH_BYTES_MAX:
                 yield from self._first_batch()
 
         def terminate(self) -> Iterator[tuple[Any, ...]]:
+            """The rows that wait: at most one large row, and a batch of small ones."""
             payloads = self._payloads()
-            decoding, size = self._decoding, 0
-            for _, columns in decoding.in_pieces(payloads):
-                size += columns.values.nbytes
-                if size > LAST_BYTES_MAX:
-                    decoding = replace(decoding, row_bytes_max=LAST_BYTES_MAX // len(payloads))
-                    break
-            for start, columns in decoding.in_pieces(payloads):
+            for start, columns in self._decoding.in_pieces(payloads):
                 yield from self._results(start, payloads, columns)
             self._rows.clear()
 
@@ -92,10 +88,8 @@ def decode_table_function(options: RegistryOptions, on_registry_down: OnRegistry
             _, columns = next(self._decoding.in_pieces(payloads))
             yield from self._results(0, payloads, columns)
             done = len(columns.reasons)
-            is_small = done == len(self._rows)
-            self._batch_rows = min(2 * self._batch_rows, BATCH_ROWS_MAX) if is_small else max(done // 2, 1)
-            del self._rows[:done]
-            self._bytes = sum(len(row[self._column] or b"") for row in self._rows)
+            self._batch_rows = min(2 * self._batch_rows, BATCH_ROWS_MAX)
+            del self._rows[:done], self._sizes[:done]
 
         def _payloads(self) -> pa.Array:
             column = self._column
@@ -115,6 +109,17 @@ def decode_table_function(options: RegistryOptions, on_registry_down: OnRegistry
     make: Any = f.udtf
     # Spark 4.0 converts the results of Arrow table functions with pandas, which treats NaN as null.
     return make(HeadgateDecode, useArrow=False)
+
+
+def cells(kind: pa.DataType) -> tuple[int, int]:
+    """The columns of a value, and those among them that are below an array or a map."""
+    inner = [kind.field(at).type for at in range(kind.num_fields)]
+    if not inner:
+        return 1, 0
+    found = [cells(each) for each in inner]
+    total = sum(all_cells for all_cells, _ in found)
+    is_repeated = not isinstance(kind, pa.StructType)
+    return 1 + total, total if is_repeated else sum(repeated for _, repeated in found)
 
 
 def payload_column(table: "AnalyzeArgument") -> tuple[str, tuple[str, ...]]:

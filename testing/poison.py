@@ -3,25 +3,34 @@
 from typing import Final
 
 from headgate.serdes import Reason, RegistryClient, avro_schema
+from headgate.serdes.avro import Encoder, parse
+from headgate.serdes.avro.column_size import CELL_BYTES, ROW_BYTES_MAX
 from headgate.serdes.framing import frame
 
+_WIDE: Final = ", ".join(f'{{"name": "f{number}", "type": ["null", "long"]}}' for number in range(100))
 _SCHEMA: Final = """{"type": "record", "name": "Probe", "fields": [
   {"name": "id", "type": "long"},
   {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 2, "scale": 0}},
-  {"name": "next", "type": ["null", "Probe"]}
-]}"""
+  {"name": "next", "type": ["null", {"type": "record", "name": "Next", "fields": [
+    {"name": "next", "type": ["null", "Next"]}
+  ]}]},
+  {"name": "wide", "type": {"type": "array", "items": ["null", {"type": "record", "name": "Wide", "fields": [WIDE]}]}}
+]}""".replace("WIDE", _WIDE)
 _ID: Final = b"\x02"
 _PRICE: Final = b"\x02\x07"
-_END: Final = b"\x00"
+_END: Final = b"\x00\x00"
 _GOOD: Final = _ID + _PRICE + _END
 _LEVELS: Final = 200
+_NULLS: Final = Encoder(parse('{"type": "array", "items": "int"}')).encode([0] * (ROW_BYTES_MAX // (100 * CELL_BYTES)))
+"""One byte per item: 0 is also the null of a union."""
 UNKNOWN_SCHEMA_ID: Final = 2**31 - 1
 _BODIES: Final = {
     Reason.TRUNCATED: _ID,
     Reason.CORRUPT: b"\xff" * 11,
     Reason.TRAILING_BYTES: _GOOD + b"\x00",
     Reason.INVALID_VALUE: _ID + b"\x04\x7f\xff" + _END,
-    Reason.TOO_DEEP: (_ID + _PRICE + b"\x02") * _LEVELS + _GOOD,
+    Reason.TOO_DEEP: _ID + _PRICE + b"\x02" * _LEVELS + _END,
+    Reason.TOO_LARGE: _ID + _PRICE + b"\x00" + _NULLS,
 }
 _FIXED: Final = {
     Reason.NULL: None,

@@ -26,10 +26,9 @@ class InstanceConfig:
     group_instance_id: str | None = None
 
 
-def read_config(body: Any) -> InstanceConfig:
-    """Raises InvalidConsumerConfigValue, InvalidConsumerConfig, Unprocessable."""
-    if body is None:
-        return InstanceConfig()
+def read_config(body: Any, logical_types: str) -> InstanceConfig:
+    """`logical_types` is the default. Raises InvalidConsumerConfigValue, InvalidConsumerConfig, Unprocessable."""
+    body = {} if body is None else body
     if not isinstance(body, dict):
         raise InvalidConsumerConfigValue("The request body must be an object with consumer settings.")
     for name in body:
@@ -42,7 +41,7 @@ def read_config(body: Any) -> InstanceConfig:
         formats=Formats(
             _format(given, "key.format", both),
             _format(given, "value.format", both),
-            _one_of(given, "logical.types", ("avro", "native")) == "native",
+            _one_of({"logical.types": logical_types, **given}, "logical.types", ("avro", "native")) == "native",
         ),
         auto_offset_reset=_one_of(given, "auto.offset.reset", ("latest", "earliest", "none")),
         auto_commit=_flag(given, "enable.auto.commit" if "enable.auto.commit" in given else "auto.commit.enable"),

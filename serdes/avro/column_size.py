@@ -25,6 +25,9 @@ COLUMNS_MAX: Final = 20_000
 """Columns of one reader schema. Records that refer to each other in pairs double with each level."""
 LEVELS_MAX: Final = 100
 """Nested levels of columns, as many as a decoder accepts in a body."""
+COLUMNS_MEASURED_MAX: Final = LEVELS_MAX * COLUMNS_MAX
+"""Columns of all arrays and maps of a schema together, about a second of work. Readers of columns have fewer. Other
+readers do not count the items of the arrays and maps beyond it."""
 DECIMAL_COLUMN_PRECISION_MAX: Final = 76
 """Digits of Arrow's decimal256. A decimal with more digits stays binary."""
 DECIMAL_128_PRECISION_MAX: Final = 38
@@ -36,8 +39,16 @@ class ColumnLimits:
     recursion_max: int = RECURSION_MAX_DEFAULT
 
 
+DEFAULT_LIMITS: Final = ColumnLimits()
+
+
 def item_bytes(schema: Schema, recursion_max: int) -> int:
     """The size of one value without text and without the items of arrays and maps."""
+    return _item_size(schema, recursion_max)[0]
+
+
+def _item_size(schema: Schema, recursion_max: int) -> tuple[int, int]:
+    """The size, and the number of columns."""
     total = columns = 0
     work: list[tuple[Schema, tuple[Schema, ...]]] = [(schema, ())]
     while work and columns < COLUMNS_MAX:
@@ -54,14 +65,18 @@ def item_bytes(schema: Schema, recursion_max: int) -> int:
             work += [(branch, around) for branch in members]
         else:
             total += _width(schema)
-    return total
+    return total, columns
 
 
 def entry_bytes(schema: Array | Map, recursion_max: int) -> int:
     """The size of one item of an array, or of one entry of a map."""
-    if isinstance(schema, Array):
-        return item_bytes(schema.items, recursion_max)
-    return CELL_BYTES + item_bytes(schema.values, recursion_max)
+    return entry_size(schema, recursion_max)[0]
+
+
+def entry_size(schema: Array | Map, recursion_max: int) -> tuple[int, int]:
+    """The size of one item or entry, and the number of its columns."""
+    size, columns = _item_size(schema.items if isinstance(schema, Array) else schema.values, recursion_max)
+    return size + (0 if isinstance(schema, Array) else CELL_BYTES), columns
 
 
 def default_bytes(schema: Schema, default: object, recursion_max: int) -> int:

@@ -9,10 +9,12 @@ from typing import Any, Final
 
 from headgate.serdes.avro.binary import READERS, Fault, corrupt, read_long, read_string, skip_bytes, truncated
 from headgate.serdes.avro.column_size import (
+    COLUMNS_MEASURED_MAX,
+    DEFAULT_LIMITS,
     UUID_CHARS,
     ColumnLimits,
     default_bytes,
-    entry_bytes,
+    entry_size,
     is_text,
     item_bytes,
 )
@@ -56,7 +58,7 @@ ZERO_SIZE_ITEMS_MAX: Final = 4096
 class Decoder:
     """Decodes bodies of one writer schema to values of one reader schema. Immutable, so that threads can share it."""
 
-    __slots__ = ("_bytes_left", "_read", "plan")
+    __slots__ = ("_bytes_left", "_counted", "_uncounted", "_uncounted_bytes_max", "plan")
 
     def __init__(
         self,
@@ -64,16 +66,22 @@ class Decoder:
         reader: Schema | None = None,
         *,
         tag_unions: bool = False,
-        columns: ColumnLimits | None = None,
+        columns: ColumnLimits = DEFAULT_LIMITS,
     ) -> None:
         """`tag_unions` returns a non-null union value as `(branch name, value)`, which the encoder accepts.
 
-        With `columns`, a value that is too large as columns is TOO_LARGE, as in the columnar decoder.
+        A value that is too large as columns is TOO_LARGE, as in the columnar decoder.
         """
-        reader = writer if reader is None else reader
-        self.plan = resolve(writer, reader)
-        self._read = _Compiler(tag_unions, columns).compile(self.plan)
-        self._bytes_left = 0 if columns is None else columns.row_bytes_max - item_bytes(reader, columns.recursion_max)
+        read_as = writer if reader is None else reader
+        self.plan = resolve(writer, read_as)
+        self._bytes_left = columns.row_bytes_max - item_bytes(read_as, columns.recursion_max)
+        counting = _Compiler(tag_unions, columns)
+        self._counted = counting.compile(self.plan)
+        self._uncounted, self._uncounted_bytes_max = self._counted, -1
+        if reader is None and self._bytes_left >= 0:
+            # Defaults of a reader schema take no byte of the body, so only bodies of the writer schema have a bound.
+            self._uncounted = _Compiler(tag_unions, None).compile(self.plan)
+            self._uncounted_bytes_max = counting.harmless_body_bytes(self._bytes_left)
 
     def decode(self, body: bytes) -> object | Poison:
         """The value, or the poison. Never raises."""
@@ -82,7 +90,8 @@ class Decoder:
                 raise Fault(Reason.UNRESOLVABLE, self.plan.detail)
             if self._bytes_left < 0:
                 raise too_large()
-            value, end = self._read(body, 0, State(self._bytes_left))
+            read = self._uncounted if len(body) <= self._uncounted_bytes_max else self._counted
+            value, end = read(body, 0, State(self._bytes_left))
         except Fault as fault:
             return Poison(fault.reason, fault.describe(), body)
         except RecursionError:
@@ -100,6 +109,10 @@ class _Compiler:
         self._columns = columns
         self._records: dict[object, Read] = {}
         self._work: list[Callable[[], None]] = []
+        self._entry_bytes_max = 0
+        self._text_bytes_max = -(-UUID_CHARS // 16)
+        """The largest text of one byte of the body: an enum symbol, or a part of a uuid."""
+        self._columns_measured = 0
 
     def compile(self, plan: Plan) -> Read:
         read = self._reader(plan)
@@ -129,12 +142,28 @@ class _Compiler:
             return self._record(plan)
         return unresolvable_reader(plan.detail if isinstance(plan, Unresolvable) else str(plan.error))
 
+    def harmless_body_bytes(self, bytes_left: int) -> int:
+        """The length up to which no body can use `bytes_left`.
+
+        An item takes a byte, or counts towards ZERO_SIZE_ITEMS_MAX. Each open array can promise as many items as bytes
+        are left.
+        """
+        for_bytes = bytes_left - ZERO_SIZE_ITEMS_MAX * self._entry_bytes_max
+        return for_bytes // ((DEPTH_MAX + 1) * self._entry_bytes_max + self._text_bytes_max)
+
     def _entry_bytes(self, reader: Array | Map) -> int:
-        return 0 if self._columns is None else entry_bytes(reader, self._columns.recursion_max)
+        if self._columns is None or self._columns_measured > COLUMNS_MEASURED_MAX:
+            return 0
+        size, columns = entry_size(reader, self._columns.recursion_max)
+        self._columns_measured += columns
+        self._entry_bytes_max = max(self._entry_bytes_max, size)
+        return size
 
     def _text(self, reader: Primitive | Fixed | Enum, read: Read) -> Read:
         if self._columns is None or not is_text(reader):
             return read
+        if isinstance(reader, Enum):
+            self._text_bytes_max = max(self._text_bytes_max, *(len(symbol.encode()) for symbol in reader.symbols))
         if isinstance(reader, Primitive):
             return counted_reader(read, None)
         return counted_reader(read, UUID_CHARS if isinstance(reader, Fixed) else 0)

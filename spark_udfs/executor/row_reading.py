@@ -2,7 +2,7 @@
 
 from headgate.serdes import Decoded, InvalidSchema, Poison, ReadOptions, Reason
 from headgate.serdes.avro.codec import AvroReader
-from headgate.serdes.avro.column_size import ColumnLimits
+from headgate.serdes.avro.column_size import DEFAULT_LIMITS, ColumnLimits
 from headgate.serdes.avro.schema import Schema
 from headgate.serdes.avro.schema import parse as parse_avro
 from headgate.serdes.codec import BodyReader
@@ -19,7 +19,7 @@ class RowReader:
     """Caches a body reader per writer schema. `avro` is the projected reader schema of Avro, with its limits."""
 
     def __init__(
-        self, reader: Reader, writers: WriterSchemas, avro: Schema | None = None, columns: ColumnLimits | None = None
+        self, reader: Reader, writers: WriterSchemas, avro: Schema | None = None, columns: ColumnLimits = DEFAULT_LIMITS
     ) -> None:
         self._reader = reader
         self._writers = writers

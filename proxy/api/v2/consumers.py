@@ -48,7 +48,7 @@ router: Final = APIRouter()
 async def create(group: str, request: Request) -> Response:
     services = _services(request)
     raw = await _raw_body(request)
-    config = read_config(parse_json(raw) if raw.strip() else None)
+    config = read_config(parse_json(raw) if raw.strip() else None, services.settings.logical_types)
     if config.name is not None:
         owner = services.ownership.elsewhere(group, config.name)
         passed_on = await forward(services.peers, owner, request.scope, raw)

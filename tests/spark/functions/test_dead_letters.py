@@ -1,12 +1,19 @@
-"""Dead-letter records have the same headers as those of `serdes.dead_letter`."""
+"""Dead-letter records have the same headers as those of `serdes.dead_letter`, and every reader the same verdict."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headgate.serdes import Poison, Reason, Record, read_dead_letter, to_dead_letter
 from headgate.serdes.dead_letter import FAILED_AT, PREFIX, REDRIVE_ATTEMPT
 from headgate.spark_udfs import dead_letters, to_dead_letter_records
 from headgate.spark_udfs.dead_letter import COLUMNS
+from headgate.testing import Headgate
+from tests.clients.cli.conftest import Cli
+from tests.clients.cli.launcher import Launcher
+from tests.spark.functions import poison_ways as ways
+from tests.spark.functions.forms import by_frame, by_table_function
+from tests.spark.functions.payloads import frame_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,3 +58,36 @@ def test_rows_without_a_topic_omit_the_topic_headers(spark: "SparkSession") -> N
     (record,) = to_dead_letter_records(dead_letters(decoded), "t.dead", application="a").collect()
     names = [header.key.removeprefix(PREFIX) for header in record.headers]
     assert names == ["reason", "detail", "part", "application", "attempt", "failed_at"]
+
+
+def test_every_reader_has_the_same_verdict_for_every_reason(spark: "SparkSession", tmp_path: Path) -> None:
+    with Headgate(tmp_path / "headgate") as headgate, Launcher(tmp_path) as launcher:
+        corpus = ways.Corpus(headgate)
+        assert {*corpus.reasons, Reason.REGISTRY_UNAVAILABLE} == set(Reason), "add a payload for each new reason"
+        cli = Cli(headgate.bootstrap_servers, tmp_path, launcher)
+        ways.write(headgate, "verdict", corpus.payloads)
+        ways.write(headgate, "late", [corpus.late])
+        options = {"registry": headgate.registry_url, "on_registry_down": "DEAD_LETTER"}
+        decoded = [
+            decode(frame_of(spark, corpus.payloads), ways.SUBJECT, **options)
+            for decode in (by_frame, by_table_function)
+        ]
+        late = by_frame(frame_of(spark, [corpus.late]), ways.SUBJECT, **options)
+
+        expected = [reason.name for reason in corpus.reasons]
+        assert ways.by_python(headgate, corpus.payloads) == expected
+        assert [row.reason for row in decoded[1].select("reason").collect()] == expected
+        assert ways.by_dead_letter_table(decoded[0], tmp_path / "letters", len(expected)) == expected
+        # A topic may contain tombstones, so a null is poison only for a reader that requires a value.
+        in_topic = [None if name == "NULL" else name for name in expected]
+        assert ways.by_http(headgate, "verdict") == in_topic
+        assert ways.by_command_line(headgate, cli, "verdict") == in_topic
+        assert ways.by_dead_letter_topic(headgate, cli, "verdict", len(expected)) == in_topic
+
+        headgate.registry.kill()
+        unavailable = [Reason.REGISTRY_UNAVAILABLE.name]
+        assert ways.by_python(headgate, [corpus.late], reader=None) == unavailable
+        assert ways.by_dead_letter_table(late, tmp_path / "late", 1) == unavailable
+        assert ways.by_http(headgate, "late") == unavailable
+        assert ways.by_command_line(headgate, cli, "late") == unavailable
+        assert ways.by_dead_letter_topic(headgate, cli, "late", 1) == unavailable

@@ -10,11 +10,10 @@ from confluent_kafka import Producer
 
 from headgate.serdes.avro.column_size import ROW_BYTES_MAX
 from headgate.serdes.framing import frame
-from headgate.spark_udfs.table_function import BATCH_BYTES_MAX
 from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_registry import HeadgateRegistry
 from tests.live.topics import create_topic
-from tests.spark.functions.forms import FORMS, by_table_function
+from tests.spark.functions.forms import FORMS
 from tests.spark.functions.payloads import frame_of, register
 from tests.unit.columnar.test_column_size import array, number, record, repeated
 
@@ -73,12 +72,12 @@ def payloads(registry: HeadgateRegistry) -> list[bytes]:
     return [payload(writer, at) for at in range(len(AMPLIFIERS))]
 
 
-def check(decoded: "DataFrame", by: str, row_bytes_max: int = ROW_BYTES_MAX) -> None:
+def check(decoded: "DataFrame", by: str) -> None:
     rows = decoded.selectExpr(by, "reason", *(f"size(value.{name}) AS {name}" for name in FIELDS)).collect()
     assert len(rows) == len(AMPLIFIERS)
     for row in rows:
         name, count, _, size = AMPLIFIERS[row[by]]
-        assert row["reason"] == ("TOO_LARGE" if size > row_bytes_max else None), row
+        assert row["reason"] == ("TOO_LARGE" if size > ROW_BYTES_MAX else None), row
         assert row["reason"] is not None or row[name] == count, row
 
 
@@ -86,8 +85,7 @@ def check(decoded: "DataFrame", by: str, row_bytes_max: int = ROW_BYTES_MAX) -> 
 def test_amplifiers_in_a_dataframe_affect_only_their_own_rows(
     spark: "SparkSession", registry: HeadgateRegistry, payloads: list[bytes], decode: Any
 ) -> None:
-    limit = BATCH_BYTES_MAX if decode is by_table_function else ROW_BYTES_MAX
-    check(decode(frame_of(spark, payloads), SUBJECT, registry=registry.url), "n", limit)
+    check(decode(frame_of(spark, payloads), SUBJECT, registry=registry.url), "n")
 
 
 def test_amplifiers_in_compressed_batches_affect_only_their_own_rows(

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
+from headgate.serdes.avro.column_size import ROW_BYTES_MAX
 from headgate.spark_udfs.spec.policy import OnRegistryDown
 from headgate.spark_udfs.spec.registry_options import RegistryOptions
 from headgate.spark_udfs.table_function import (
     BATCH_BYTES_MAX,
     BATCH_ROWS_MAX,
-    LAST_BYTES_MAX,
     decode_table_function,
 )
 from tests.unit.columnar.test_column_size import array, number, repeated
@@ -26,7 +26,7 @@ FRAME = b"\0\0\0\0\1"
 def calls(payloads: list[bytes]) -> Iterator[list[tuple[Any, ...]]]:
     """The results of each call."""
     spec = decoding(SCHEMA)
-    limited = type(spec)(spec.reader, spec.registry, row_bytes_max=BATCH_BYTES_MAX, batch_bytes_max=BATCH_BYTES_MAX)
+    limited = type(spec)(spec.reader, spec.registry, batch_bytes_max=BATCH_BYTES_MAX)
     handler = decode_table_function(RegistryOptions(), OnRegistryDown.WAIT).func
     table = handler(SimpleNamespace(decoding=limited, column="value", others=("n",)))
     for at, payload in enumerate(payloads):
@@ -57,13 +57,12 @@ def test_large_rows_do_not_enlarge_a_call_and_do_not_affect_small_rows() -> None
     results = [result for call in found for result in call]
     assert [result[0] for result in results] == list(range(len(small) + 140))
     assert max(size(call) for call in found[:-1]) <= BATCH_BYTES_MAX
-    assert size(found[-1]) <= LAST_BYTES_MAX
-    assert {reason for _, value, reason, *_ in results if value is not None} == {None}
-    reasons = [reason for n, _, reason, *_ in results if n < len(small) or len(small) + 50 <= n < len(small) + 70]
-    assert set(reasons) == {None}
-    assert {reason for n, _, reason, *_ in results if n >= len(small) + 120} == {None}
+    assert size(found[-1]) <= BATCH_BYTES_MAX + ITEMS * WIDE_BYTES
+    assert {reason for _, _, reason, *_ in results} == {None}
 
 
-def test_a_row_above_the_limit_is_too_large() -> None:
-    (result,) = [result for call in calls([row(1, 10 * ITEMS)]) for result in call]
-    assert result[1:3] == (None, "TOO_LARGE")
+def test_a_row_has_the_limit_of_all_decoders() -> None:
+    at_limit = ROW_BYTES_MAX // WIDE_BYTES - 1
+    found = [result for call in calls([row(1, at_limit), row(2, at_limit + 2)]) for result in call]
+    assert [result[2] for result in found] == [None, "TOO_LARGE"]
+    assert len(found[0][1][1]) == at_limit
