@@ -30,7 +30,7 @@ PACKAGES: dict[str, Package] = {
         "composition root: settings, processes, command line",
         EVERYTHING,
         layers=(
-            ("settings", "records", "timestamps", "port_owner", "supervisor"),
+            ("settings", "records", "schemas", "timestamps", "port_owner", "supervisor"),
             ("compose", "kafka"),
             ("cli",),
             ("reference",),
@@ -72,7 +72,7 @@ PACKAGES: dict[str, Package] = {
             ("subjects", "settings", "wire", "formats", "encryption_keys"),
             ("associations",),
             ("compatibility", "languages"),
-            ("storage",),
+            ("evolution", "storage"),
             ("references",),
             ("service",),
             ("api",),

@@ -100,7 +100,12 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command line and return the exit code."""
     command = parser()
     try:
-        defaults = command_defaults(command, settings_files(Path.cwd(), os.environ))
+        try:
+            defaults = command_defaults(command, settings_files(Path.cwd(), os.environ))
+        except SettingsError as error:
+            # --help, --version and completion work with an invalid settings file. All other commands report it.
+            defaults = {}
+            _replace_callbacks(command, error)
         code = command.main(
             args=list(arguments),
             prog_name="headgate",
@@ -124,6 +129,18 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:
         return _report_fault(error)
     return code if isinstance(code, int) else ExitCode.DONE
+
+
+def _replace_callbacks(command: Any, error: Exception) -> None:
+    """Make all commands raise `error`. Groups have none of their own: they only select a command."""
+
+    def fail(**_: object) -> None:
+        raise error
+
+    for inner in getattr(command, "commands", {}).values():
+        if not hasattr(inner, "commands"):
+            inner.callback = fail
+        _replace_callbacks(inner, error)
 
 
 def _report_parser_error(error: typer.TyperException) -> int:

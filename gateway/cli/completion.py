@@ -1,4 +1,4 @@
-"""Tab completion of topic and group names from the cluster. It fails silently after a short timeout."""
+"""Tab completion of topic, group and subject names from the servers. It fails silently after a short timeout."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
@@ -28,6 +28,24 @@ def complete_group(context: typer.Context, incomplete: str) -> list[str]:
         return [group.id for group in await list_any_groups(cluster)]
 
     return _starting_with(incomplete, context, names)
+
+
+def complete_subject(context: typer.Context, incomplete: str) -> list[str]:
+    import httpx
+
+    from headgate.gateway.settings.registry_address import InvalidRegistryAddress, parse_address
+
+    try:
+        address = parse_address(str(context.params["registry"]))
+        names = httpx.get(
+            f"{address.url.rstrip('/')}/subjects",
+            params={"subjectPrefix": incomplete},
+            auth=address.credentials,
+            timeout=completion_seconds_max,
+        ).json()
+    except (httpx.HTTPError, httpx.InvalidURL, InvalidRegistryAddress, ValueError, KeyError):
+        return []
+    return [str(name) for name in names if str(name).startswith(incomplete)]
 
 
 def _starting_with(

@@ -13,6 +13,7 @@ class ExitCode(IntEnum):
     USAGE = 2
     ANSWER_IS_NO = 3
     UNREACHABLE = 4
+    CHANGED = 5
     INTERRUPTED = 130
 
 

@@ -3,6 +3,7 @@
 from kio.schema.errors import ErrorCode
 
 from headgate.gateway.cli.errors import AnswerIsNo, CommandError, Unreachable, UsageError
+from headgate.gateway.schemas.registry_api import RegistryRefused
 from headgate.kafka_client.errors import (
     ApiUnsupported,
     BrokerUnavailable,
@@ -75,6 +76,23 @@ def explained_schema(fault: RegistryClientError | InvalidSchema | ProxyError) ->
             return Unreachable("the schema registry did not respond", why=str(fault), next_step=_REGISTRY)
         case _:
             return CommandError("the schema cannot be used", why=str(fault))
+
+
+def explained_refusal(fault: RegistryRefused) -> CommandError:
+    why = str(fault)
+    match fault.status:
+        case 404:
+            return AnswerIsNo("the registry has no such subject, version or schema", why=why, next_step=_LIST_SCHEMAS)
+        case 409:
+            return AnswerIsNo("the registry reports a conflict", why=why)
+        case 401 | 403:
+            return CommandError(
+                "the registry denied access", why=why, next_step="--registry http://user:password@host:port"
+            )
+        case status if status >= 500:
+            return CommandError(f"the registry failed with HTTP status {status}", why=why)
+        case _:
+            return CommandError("the registry rejected the request", why=why)
 
 
 def too_many_replicas(fault: KafkaClientError, brokers: int) -> CommandError:

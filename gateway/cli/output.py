@@ -86,10 +86,13 @@ def size_text(size_bytes: int | None) -> str | None:
 
 
 class Progress(AbstractContextManager["Progress"]):
-    """A progress counter on stderr. It appears after one second, and only on a terminal."""
+    """A progress counter on stderr, with a bar if the total is known. It appears after one second, and only on a
+    terminal.
+    """
 
-    def __init__(self, noun: str) -> None:
+    def __init__(self, noun: str, total: int | None = None) -> None:
         self._noun = noun
+        self._total = total
         self._visible = sys.stderr.isatty()
         self._shown = False
         self._next_at = time.monotonic() + progress_delay_seconds
@@ -98,7 +101,13 @@ class Progress(AbstractContextManager["Progress"]):
         if self._visible and time.monotonic() >= self._next_at:
             self._next_at = time.monotonic() + 0.1
             self._shown = True
-            print(f"\r\x1b[K{count:,} {self._noun}", end="", file=sys.stderr, flush=True)
+            print(f"\r\x1b[K{self._bar(count)}{count:,} {self._noun}", end="", file=sys.stderr, flush=True)
+
+    def _bar(self, count: int) -> str:
+        if not self._total:
+            return ""
+        share = min(count / self._total, 1.0)
+        return f"[{'#' * int(share * 20):<20}] {share:4.0%} "
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

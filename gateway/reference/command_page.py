@@ -11,6 +11,7 @@ _MEANING = {
     ExitCode.USAGE: "invalid arguments or settings",
     ExitCode.ANSWER_IS_NO: "negative result: not found, not compatible, not confirmed",
     ExitCode.UNREACHABLE: "no server responded",
+    ExitCode.CHANGED: "there are changes, and all of them are compatible (`schema diff`, `schema plan --exit-code`)",
     ExitCode.INTERRUPTED: "interrupted with Ctrl-C",
 }
 
@@ -25,7 +26,7 @@ def command_page() -> str:
         "per line.\n"
         "- `NO_COLOR` disables colours.\n"
         "- Destructive commands ask for confirmation, or need `--yes`.\n"
-        "- `headgate --install-completion` installs tab completion of commands, topics and groups.\n",
+        "- `headgate --install-completion` installs tab completion of commands, topics, groups and subjects.\n",
         "The value of an option comes from the first of these sources: command line, environment variable, settings "
         "file ([configuration.md](configuration.md)), default.\n",
         "| exit code | meaning |",

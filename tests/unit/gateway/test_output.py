@@ -37,6 +37,20 @@ def test_progress_is_silent_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> Non
     assert capsys.readouterr().err == ""
 
 
+def test_progress_on_a_terminal_has_a_bar_if_the_total_is_known(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr("headgate.gateway.cli.output.progress_delay_seconds", 0.0)
+    with Progress("bytes sent", 2000) as progress:
+        progress.update(1000)
+    with Progress("records") as progress:
+        progress.update(7)
+    shown = capsys.readouterr().err
+    assert "[##########          ]  50% 1,000 bytes sent" in shown
+    assert "\x1b[K7 records" in shown
+
+
 @pytest.mark.parametrize(("answer", "expected"), [("y\n", True), ("YES\n", True), ("\n", False), ("no\n", False)])
 def test_a_person_is_asked_and_silence_is_no(
     answer: str, expected: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

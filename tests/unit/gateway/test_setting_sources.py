@@ -44,3 +44,22 @@ def test_a_bad_environment_variable_and_a_bad_flag_are_named(
     assert "environment HEADGATE_BROKER_CONFIG" in capsys.readouterr().err
     assert run(["up", "--proxy-port", "99999"]) == 2
     assert "(set by command line)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", ["broker_port = ", "nonsense = 1", "[topic.create]\npartition = 3"])
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["--version"], ["topic", "--help"], ["topic", "create", "--help"], ["-h"]],
+    ids=" ".join,
+)
+def test_help_and_version_work_with_an_invalid_file(
+    content: str, arguments: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "headgate.toml").write_text(content)
+    assert run(arguments) == 0
+    printed = capsys.readouterr()
+    assert "headgate" in printed.out
+    assert "error" not in printed.err
+    # Not an option here, but the key of a record.
+    assert run(["produce", "orders", "-k", "--help", "-v", "x"]) == 2
+    assert "headgate.toml" in capsys.readouterr().err

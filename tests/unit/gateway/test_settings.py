@@ -3,10 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from headgate.gateway.cli import schema
 from headgate.gateway.cli.app import parser
 from headgate.gateway.cli.defaults import SHARED, command_defaults, options_set
-from headgate.gateway.cli.options import DEFAULT_BOOTSTRAP_SERVER
+from headgate.gateway.cli.options import DEFAULT_BOOTSTRAP_SERVER, DEFAULT_REGISTRY_URL
 from headgate.gateway.compose import services
 from headgate.gateway.settings.files import SETTING_NAMES, SettingsError, project_file, settings_files, user_file
 from headgate.gateway.settings.model import ServiceName, Settings, load_settings, origins
@@ -161,7 +160,7 @@ def test_the_settings_are_known_by_name_without_their_model() -> None:
 def test_shared_options_are_settings_of_the_same_name_and_default() -> None:
     assert set(Settings.model_fields) >= set(SHARED)
     assert load_settings({}).bootstrap_server == DEFAULT_BOOTSTRAP_SERVER
-    assert load_settings({}).registry_url == schema.DEFAULT_URL
+    assert load_settings({}).registry_url == DEFAULT_REGISTRY_URL
 
 
 def test_services_are_started_as_the_settings_say() -> None:

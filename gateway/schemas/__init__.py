@@ -1,0 +1,1 @@
+"""Schemas of registries and of folders, for `headgate schema`."""
