@@ -4,11 +4,12 @@ import os
 import time
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from headgate.gateway.cli.errors import UsageError
+from headgate.gateway.cli.input_format import InputFormat, RowFormat
 from headgate.gateway.cli.options import (
     DEFAULT_BOOTSTRAP_SERVER,
     DEFAULT_REGISTRY_URL,
@@ -21,6 +22,9 @@ from headgate.gateway.cli.options import (
     Rules,
     TopicName,
 )
+
+if TYPE_CHECKING:
+    from headgate.gateway.records.encoding import PayloadSchema
 
 
 class Acks(StrEnum):
@@ -61,6 +65,13 @@ def produce(
     from_json: Annotated[
         bool, typer.Option("--from-json", "-J", help="Each line is a record as `consume --json` prints it.")
     ] = False,
+    input_format: Annotated[
+        InputFormat, typer.Option("--from", help="The format of the input. CSV and Parquet need a schema of the value.")
+    ] = InputFormat.LINES,
+    key_column: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The column of CSV or Parquet that is the key.")
+    ] = None,
+    csv_separator: Annotated[str, typer.Option(metavar="CHARACTER", help="The separator of CSV.")] = ",",
     base64: Annotated[bool, typer.Option("--base64", help="Keys and values in the lines are base64.")] = False,
     empty_as_null: Annotated[
         bool, typer.Option("--empty-as-null", "-Z", help="An empty value is null (a tombstone).")
@@ -105,6 +116,7 @@ def produce(
     from headgate.gateway.records.input import LineFormat
     from headgate.gateway.timestamps import InvalidTimestamp, parse_timestamp
 
+    from_json = from_json or input_format is InputFormat.JSON
     if from_json and (base64 or key_separator):
         raise UsageError(
             "--from-json cannot be combined with --base64 or --key-separator", next_step="remove these options"
@@ -115,6 +127,7 @@ def produce(
         "key": payload_schema(topic, "key", key_subject, key_schema, key_schema_id),
         "value": payload_schema(topic, "value", value_subject, value_schema, value_schema_id),
     }
+    row_format = _row_format(input_format, key_column, csv_separator, files, value, schemas["value"])
     if base64 and any(schemas.values()):
         raise UsageError("a payload with a schema is JSON, not base64", next_step="remove --base64 or the schema")
     try:
@@ -138,14 +151,42 @@ def produce(
         acks,
         compression,
         registry_url=registry,
-        native_logical=logical is LogicalTypes.NATIVE,
+        # A cell of CSV contains the readable form.
+        native_logical=logical is LogicalTypes.NATIVE or input_format is InputFormat.CSV,
         rules=rules,
         key_schema=schemas["key"],
         value_schema=schemas["value"],
         dead_letter=dead_letter,
         print_receipts=json,
+        rows=row_format,
     )
     sending.run(line_format, files or [], None if value is None else os.fsencode(value))
+
+
+def _row_format(
+    kind: InputFormat,
+    key_column: str | None,
+    separator: str,
+    files: list[Path] | None,
+    value: str | None,
+    schema: "PayloadSchema | None",
+) -> RowFormat:
+    """Raises UsageError."""
+    if kind not in (InputFormat.CSV, InputFormat.PARQUET):
+        if key_column is not None:
+            raise UsageError("--key-column needs --from csv or --from parquet")
+        return RowFormat()
+    if schema is None:
+        raise UsageError(
+            f"--from {kind} needs the schema of the value", next_step="add --value-subject or --value-schema"
+        )
+    if value is not None:
+        raise UsageError(f"--value cannot be combined with --from {kind}", next_step="remove one of them")
+    if kind is InputFormat.PARQUET and not files:
+        raise UsageError("--from parquet cannot read standard input", next_step="name the files")
+    if len(separator) != 1:
+        raise UsageError(f"--csv-separator {separator!r} is not one character", next_step="--csv-separator ';'")
+    return RowFormat(kind, key_column, separator)
 
 
 def _header(pair: str) -> tuple[str, bytes | None]:

@@ -9,14 +9,15 @@ from typing import IO
 
 from headgate.gateway.cli.errors import CommandError
 from headgate.gateway.cli.faults import explained_schema
+from headgate.gateway.cli.input_format import RowFormat
 from headgate.gateway.cli.options import RuleAction
 from headgate.gateway.cli.output import Progress, print_json_line, say
+from headgate.gateway.cli.produce_input import open_rows
 from headgate.gateway.cli.registry_client import open_registry
-from headgate.gateway.cli.standard_input import chunks
 from headgate.gateway.kafka.cluster import connect
 from headgate.gateway.kafka.producing import Receipt, Sender, topic_to_produce_to
 from headgate.gateway.records.encoding import PayloadSchema, RecordEncoder
-from headgate.gateway.records.input import LineFormat, Lines
+from headgate.gateway.records.input import InputRow, LineFormat
 from headgate.gateway.records.json_lines import BadRecord
 from headgate.kafka_client.errors import KafkaClientError, PartitionNotFound
 from headgate.kafka_client.options import ConnectionOptions
@@ -38,6 +39,7 @@ class ProduceLoop:
         value_schema: PayloadSchema | None,
         dead_letter: Path | None,
         print_receipts: bool,
+        rows: RowFormat,
     ) -> None:
         self._connection = connection
         self._topic = topic
@@ -50,6 +52,7 @@ class ProduceLoop:
         self._value_schema = value_schema
         self._dead_letter = dead_letter
         self._print_receipts = print_receipts
+        self._rows = rows
         self._sent = 0
         self._rejected = 0
         self._is_single = False
@@ -86,7 +89,11 @@ class ProduceLoop:
                         compression=self._compression,
                         on_receipt=self._on_receipt,
                     ) as sender:
-                        await self._send_all(sender, encoder, line_format, _lines(files, value), rejects, progress)
+                        rows = await open_rows(self._rows, encoder, line_format, files, value)
+                        await self._send_all(sender, encoder, rows, rejects, progress)
+            except BadRecord as error:
+                say(f"{self._sent} records were sent before the failure")
+                raise CommandError("the input cannot be read", why=str(error)) from error
             except (CommandError, KafkaClientError):
                 say(f"{self._sent} records were sent before the failure")
                 raise
@@ -103,28 +110,29 @@ class ProduceLoop:
         self,
         sender: Sender,
         encoder: RecordEncoder,
-        line_format: LineFormat,
-        lines: AsyncIterator[bytes],
+        rows: AsyncIterator[InputRow],
         rejects: IO[bytes] | None,
         progress: Progress,
     ) -> None:
-        line_number = 0
-        async for line in lines:
-            line_number += 1
+        async for row in rows:
+            record = row.record
             try:
-                record = line_format.record(line)
-                await sender.send(await encoder.encode(record) if encoder.applies_to(record) else record)
+                if isinstance(record, BadRecord):
+                    raise record
+                if encoder.applies_to(record):
+                    record = await encoder.encode(record, has_value=not row.is_encoded)
+                await sender.send(record)
             except ProxyError as error:
                 raise explained_schema(error) from error
             except (BadRecord, PartitionNotFound) as error:
                 if rejects is None:
                     # Earlier records are valid: send them.
                     await sender.flush()
-                    where = "the record" if self._is_single else f"line {line_number}"
+                    where = "the record" if self._is_single else row.name
                     raise CommandError(f"{where} cannot be sent", why=str(error)) from error
-                rejects.write(line + b"\n")
+                rejects.write(row.text + b"\n")
                 self._rejected += 1
-                say(f"line {line_number} rejected: {error}")
+                say(f"{row.name} rejected: {error}")
             progress.update(self._sent)
 
     def _on_receipt(self, receipt: Receipt) -> None:
@@ -138,13 +146,3 @@ class ProduceLoop:
                     "timestamp": receipt.timestamp_ms,
                 }
             )
-
-
-async def _lines(files: list[Path], value: bytes | None) -> AsyncIterator[bytes]:
-    if value is not None:
-        yield value
-        return
-    lines = Lines()
-    async for chunk in chunks(files):
-        for line in lines.feed(chunk) if chunk else lines.end():
-            yield line

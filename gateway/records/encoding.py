@@ -8,6 +8,7 @@ from headgate.proxy.errors import ConversionFailed, InvalidPayload
 from headgate.proxy.formats import Format, SchemaChoice
 from headgate.proxy.schemas import SchemaEncoders
 from headgate.serdes import AsyncRegistryClient, EncodeError
+from headgate.serdes.codecs import WholeSchema
 from headgate.serdes.json_text import loads
 
 
@@ -35,6 +36,7 @@ class RecordEncoder:
         native_logical: bool,
     ) -> None:
         # A copied record keeps its schema, which need not be registered under the subject of the new topic.
+        self._registry = registry
         self._encoders = SchemaEncoders(registry, subject_checked=False)
         self._topic = topic
         self._key = key
@@ -50,9 +52,21 @@ class RecordEncoder:
     def applies_to(self, record: NewRecord) -> bool:
         return bool(self._key or self._value or record.key_schema_id or record.value_schema_id)
 
-    async def encode(self, record: NewRecord) -> NewRecord:
-        """Raises BadRecord if a payload does not match its schema, and ProxyError if a schema is not available."""
+    async def value_schema(self) -> tuple[int, WholeSchema]:
+        """The id and the schema of all values. Raises ProxyError."""
+        assert self._value is not None
+        found = await self._encoders.find(self._value.format, self._choice(self._value))
+        definition = (await self._registry.schema_by_id(found.schema_id)).definition
+        return found.schema_id, WholeSchema(definition, await self._registry.reference_texts(definition))
+
+    async def encode(self, record: NewRecord, *, has_value: bool = True) -> NewRecord:
+        """Raises BadRecord if a payload does not match its schema, and ProxyError if a schema is not available.
+
+        `has_value`: whether the value must be encoded.
+        """
         key = await self._encoded("key", record.key, record.key_schema_id, self._key)
+        if not has_value:
+            return replace(record, key=key)
         value = await self._encoded("value", record.value, record.value_schema_id, self._value)
         return replace(record, key=key, value=value)
 

@@ -11,6 +11,19 @@ line_bytes_max = 128 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
+class InputRow:
+    """A record of the input, or the reason why it is none."""
+
+    name: str
+    """The place in the input, for messages: `line 3`."""
+    text: bytes
+    """The input, for the file of rejected records."""
+    record: NewRecord | BadRecord
+    is_encoded: bool = False
+    """True if the value is encoded already."""
+
+
+@dataclass(frozen=True, slots=True)
 class LineFormat:
     """How to parse a line into a record."""
 
@@ -25,6 +38,12 @@ class LineFormat:
     encoded: frozenset[str] = frozenset()
     """`key` and `value`, if a schema encodes them. Their text must be JSON."""
 
+    def row(self, name: str, line: bytes) -> InputRow:
+        try:
+            return InputRow(name, line, self.record(line))
+        except BadRecord as error:
+            return InputRow(name, line, error)
+
     def record(self, line: bytes) -> NewRecord:
         """Parse a line. Options provide the fields that the line lacks. Raises BadRecord."""
         if self.as_json:
@@ -32,6 +51,10 @@ class LineFormat:
         else:
             key, value = self._split(line)
             read = NewRecord(key, value)
+        return self.with_defaults(read)
+
+    def with_defaults(self, read: NewRecord) -> NewRecord:
+        """The record, with fields of the options where it has none."""
         return replace(
             read,
             key=self.key if read.key is None else read.key,

@@ -7,7 +7,6 @@ represent is handled by the policy. A column of the wrong type fails the query w
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from pyarrow import lib as pa
 
@@ -29,9 +28,6 @@ from headgate.spark_udfs.executor.python_values import python_value
 from headgate.spark_udfs.executor.spark_types import truncate_timestamps
 from headgate.spark_udfs.spec.policy import OnPoison
 from headgate.spark_udfs.spec.reader import SchemaText
-
-if TYPE_CHECKING:
-    pass
 
 ENCODERS_MAX = 32
 
@@ -57,10 +53,11 @@ class Encoding:
                 # A null row becomes a null payload, a tombstone. It is not an error.
                 bad = [row for row in poison_rows_of(reasons) if reasons[row].as_py() != Reason.NULL.name]
                 if bad:
-                    raise PoisonError(self._poison(values[start + bad[0]], reasons[bad[0]].as_py()))
+                    raise PoisonError(self.explain(values[start + bad[0]], reasons[bad[0]].as_py()))
             yield payloads, reasons
 
-    def _poison(self, value: pa.Scalar, reason: str) -> Poison:
+    def explain(self, value: pa.Scalar, reason: str) -> Poison:
+        """Encode one row again, for a message that names the field."""
         schema = parse(self.schema.text, dict(self.schema.references))
         detail = REASON_SENTENCES[reason]
         try:

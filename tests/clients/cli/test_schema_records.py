@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import lib as pa
 
 from tests.clients.cli.conftest import Cli
 from tests.live.headgate_registry import HeadgateRegistry
@@ -227,3 +229,49 @@ def test_logical_types_have_a_readable_form(schemas: Cli, tmp_path: Path) -> Non
     schemas("produce", "sr-logical", "--logical", "native", *given)
     assert schemas("consume", "sr-logical", "-e", "--logical", "native").out == b'{"price":"9.99"}\n'
     assert json.loads(schemas("consume", "sr-logical", "-e").out) == {"price": "\x03\xe7"}
+
+
+def test_csv_rows_are_encoded_with_the_types_of_the_schema(schemas: Cli, avro: str, tmp_path: Path) -> None:
+    rejects = tmp_path / "rejects.csv"
+    text = b'id,note,customer\n1,,ada\nx,bad,bob\n2,"two\nlines",eve\n'
+    options = ("--from", "csv", "--value-schema", avro, "--key-column", "customer", "--dead-letter", str(rejects))
+    run = schemas("produce", "sr-csv", *options, stdin=text, code=1)
+    assert "line 3 rejected: column id: 'x' is not a whole number" in run.err
+    assert rejects.read_bytes() == b"x,bad,bob\n"
+    records = [json.loads(line) for line in schemas("consume", "sr-csv", "-e", "--json").lines]
+    assert [(record["key"], record["value"]) for record in records] == [("ada", GOOD[0]), ("eve", GOOD[1])]
+
+
+def test_a_csv_header_that_does_not_match_sends_nothing(schemas: Cli, avro: str) -> None:
+    run = schemas("produce", "sr-header", "--from", "csv", "--value-schema", avro, stdin=b"id,colour\n1,red\n", code=1)
+    assert "the header has a column 'colour'" in run.err
+    assert schemas("consume", "sr-header", "-e").out == b""
+
+
+def test_csv_needs_a_schema(schemas: Cli) -> None:
+    run = schemas("produce", "sr-nothing", "--from", "csv", stdin=b"id\n1\n", code=2)
+    assert "--from csv needs the schema of the value" in run.err
+
+
+def test_parquet_rows_are_encoded_and_bad_rows_are_named(schemas: Cli, avro: str, tmp_path: Path) -> None:
+    file, rejects = tmp_path / "orders.parquet", tmp_path / "rejects.json"
+    ids = pa.array([1, None, 2], pa.int64())
+    pq.write_table(pa.table({"id": ids, "note": [None, "no id", "two\nlines"]}), file)  # type: ignore[no-untyped-call]
+    options = ("--from", "parquet", "--value-schema", avro, "--key-column", "id", "--dead-letter", str(rejects))
+    run = schemas("produce", "sr-parquet", str(file), *options, code=1)
+    assert re.search(r"row 2 rejected: .*id", run.err)
+    assert json.loads(rejects.read_bytes()) == {"id": None, "note": "no id"}
+    records = [json.loads(line) for line in schemas("consume", "sr-parquet", "-e", "--json").lines]
+    assert [(record["key"], record["value"]) for record in records] == [("1", GOOD[0]), ("2", GOOD[1])]
+
+
+def test_parquet_rows_for_json_schema_and_files_that_are_not_parquet(schemas: Cli, tmp_path: Path) -> None:
+    (tmp_path / "person.json").write_text(json.dumps(PERSON))
+    pq.write_table(pa.table({"name": ["Ada", "Eve"]}), tmp_path / "p.parquet")  # type: ignore[no-untyped-call]
+    options = ("--from", "parquet", "--value-schema", str(tmp_path / "person.json"))
+    schemas("produce", "sr-people", str(tmp_path / "p.parquet"), *options)
+    assert schemas("consume", "sr-people", "-e").out == b'{"name":"Ada"}\n{"name":"Eve"}\n'
+    (tmp_path / "text.parquet").write_text("not Parquet")
+    run = schemas("produce", "sr-people", str(tmp_path / "text.parquet"), *options, code=1)
+    assert "text.parquet" in run.err
+    assert "Traceback" not in run.err
