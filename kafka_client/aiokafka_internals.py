@@ -4,13 +4,14 @@ aiokafka provides connections, TLS, SASL, metadata and the consumer group protoc
 because every 0.x release may change these internals.
 
 - `MetadataClient` overrides `_metadata_update`, `_get_conn`, `bootstrap`, `add_topic` and `set_topics` of the client.
-  It uses `_conns`, `_topics`, `_md_update_fut`, `_md_update_waiter`, the attributes of the connection options, and
-  `_writer` of a connection. Reason: metadata requests must not create topics, an unresponsive bootstrap address must
-  not delay the others, and a connection that was reset must not raise RuntimeError.
+  It uses `_conns`, `_get_conn_lock`, `_on_connection_closed`, `_topics`, `_md_update_fut`, `_md_update_waiter`, the
+  attributes of the connection options, and `_writer` of a connection. Reason: metadata requests must not create topics,
+  an unresponsive bootstrap address must not delay the others, and a connection that was reset must not raise
+  RuntimeError.
 - `adopt_client` assigns `__class__`, because consumers create their own client.
 - `connect_timeout` sets `_request_timeout_ms`, because aiokafka has one timeout for connecting and for requests.
-- `FetchConnection` overrides `_create_reader_task`. It uses `_requests`, `_correlation_id`, `_protocol`, `_writer` and
-  `_handle_frame`. Reason: aiokafka copies every fetched byte three times.
+- `BrokerConnection` overrides `_create_reader_task`. It uses `_requests`, `_correlation_id`, `_protocol`, `_writer` and
+  `_handle_frame`. Reason: aiokafka copies every fetched byte three times, and its reader task delays every response.
 - `client_of`, `intercept_requests` and `fetch_committed_offsets` use `_client` and `_coordinator` of a consumer, for
   bounded decompression (`kafka_client.consumer`) and for offsets of several partitions in one request.
 
@@ -30,7 +31,7 @@ from typing import Any, Final, Protocol, cast
 
 from aiokafka import errors as kafka
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
-from aiokafka.conn import AIOKafkaConnection, CloseReason, create_conn
+from aiokafka.conn import AIOKafkaConnection, CloseReason
 from aiokafka.protocol.metadata import MetadataRequest
 
 from headgate.kafka_client.bootstrap import first_responding
@@ -90,12 +91,11 @@ class MetadataClient(_Client):  # type: ignore[misc]  # aiokafka has no type hin
 
     async def _handshake(self, address: Any) -> None:
         """Connect, exchange ApiVersions and authenticate. Raises aiokafka's errors."""
-        (await self._connect(address)).close()
+        (await self._connect(*address[:2])).close()
 
-    async def _connect(self, address: Any) -> Any:
-        make: Any = create_conn
-        host, port, _ = address
-        return await make(host, port, **{name: getattr(self, f"_{name}") for name in _CONNECTION_OPTIONS})
+    async def _connect(self, host: str, port: int, **more: Any) -> Any:
+        options = {name: getattr(self, f"_{name}") for name in _CONNECTION_OPTIONS}
+        return await connect(host, port, **options, **more)
 
     def force_metadata_update(self) -> Any:
         # Wake the synchronizer even if an update is in progress or overdue. aiokafka does so only without an update.
@@ -123,11 +123,35 @@ class MetadataClient(_Client):  # type: ignore[misc]  # aiokafka has no type hin
         self, node_id: Any, *, group: ConnectionGroup = ConnectionGroup.DEFAULT, no_hint: bool = False
     ) -> Any:
         connection = self._conns.get((node_id, group))
-        if connection is not None and connection.connected() and connection._writer.transport.is_closing():
-            # The broker reset the connection, and aiokafka's reader has not run since. A write to the closed transport
-            # raises RuntimeError in uvloop.
+        if connection is None or not connection.connected():
+            return await self._open((node_id, group))
+        if connection._writer.transport.is_closing():
+            # The broker has reset the connection. A write to the closed transport raises RuntimeError in uvloop.
             connection.close(reason=CloseReason.CONNECTION_BROKEN)
-        return await super()._get_conn(node_id, group=group, no_hint=no_hint)
+            return await self._open((node_id, group))
+        return connection
+
+    async def _open(self, key: tuple[Any, ConnectionGroup]) -> Any:
+        async with self._get_conn_lock:
+            connection = self._conns.get(key)
+            if connection is not None and connection.connected():
+                return connection
+            broker = self.cluster.broker_metadata(key[0])
+            try:
+                if broker is None:
+                    raise kafka.StaleMetadata(f"the metadata does not contain broker {key[0]}")
+                self._conns[key] = await self._connect(
+                    broker.host,
+                    broker.port,
+                    on_close=self._on_connection_closed,
+                    max_idle_ms=self._connections_max_idle_ms,
+                )
+            except (OSError, kafka.KafkaError) as error:
+                _log.error("Connection to node %s failed: %s", key[0], error)
+                self._conns.pop(key, None)
+                self.force_metadata_update()
+                return None
+            return self._conns[key]
 
     def _wake_synchronizer(self) -> None:
         if not self._md_update_waiter.done():
@@ -163,7 +187,8 @@ class MetadataClient(_Client):  # type: ignore[misc]  # aiokafka has no type hin
         return self._apply(cluster_metadata, metadata)
 
     async def _bootstrap_metadata(self, request: Any) -> Any:
-        connection = await self._connect(await first_responding(self.hosts, self._handshake))
+        host, port, _ = await first_responding(self.hosts, self._handshake)
+        connection = await self._connect(host, port)
         try:
             return await connection.send(request)
         finally:
@@ -218,10 +243,18 @@ class ReceiveBuffer(Protocol):
         """Memory for one response."""
 
 
-class FetchConnection(AIOKafkaConnection):
-    """A connection that receives fetch responses into a buffer of the caller, without copying the record batches.
+async def connect(host: str, port: int, **arguments: Any) -> "BrokerConnection":
+    """Open a connection, exchange ApiVersions and authenticate. Raises aiokafka's errors, OSError."""
+    connection = BrokerConnection(host, port, **arguments)
+    await connection.connect()  # type: ignore[no-untyped-call]
+    return connection
 
-    Call `connect` first. `fetch` can be called again before the previous response has arrived.
+
+class BrokerConnection(AIOKafkaConnection):
+    """A connection that handles responses as they arrive, without a reader task. Open it with `connect`.
+
+    `fetch` receives a response into a buffer of the caller, without copying the record batches. It can be called again
+    before the previous response has arrived.
     """
 
     def __init__(self, host: str, port: int, **arguments: Any) -> None:
@@ -275,7 +308,7 @@ class FetchConnection(AIOKafkaConnection):
 class _Receiver(asyncio.BufferedProtocol):
     """Splits the byte stream into responses. aiokafka's protocol handles all other callbacks."""
 
-    def __init__(self, connection: FetchConnection, stream: asyncio.StreamReaderProtocol) -> None:
+    def __init__(self, connection: BrokerConnection, stream: asyncio.StreamReaderProtocol) -> None:
         self._connection = connection
         self._stream = stream
         self._size = memoryview(bytearray(SIZE_BYTES))

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from aiokafka import errors as kafka
 
-from headgate.kafka_client.aiokafka_internals import FetchConnection, MetadataClient, connect_timeout
+from headgate.kafka_client.aiokafka_internals import BrokerConnection, MetadataClient, connect, connect_timeout
 from headgate.kafka_client.diagnosis import diagnose
 from headgate.kafka_client.errors import NotAuthenticated
 from headgate.kafka_client.options import ConnectionOptions
@@ -43,17 +43,10 @@ async def open_client(options: ConnectionOptions, seconds_max: float = 0.0) -> A
         pause = min(2 * pause, RETRY_SECONDS_MAX)
 
 
-async def open_fetch_connection(host: str, port: int, options: ConnectionOptions) -> FetchConnection:
+async def open_fetch_connection(host: str, port: int, options: ConnectionOptions) -> BrokerConnection:
     """Raises aiokafka's errors and OSError."""
-    connection = FetchConnection(
-        host,
-        port,
-        client_id=options.client_id,
-        request_timeout_ms=options.request_timeout_ms,
-        **options.security.client_arguments(),
-    )
-    await connection.connect()  # type: ignore[no-untyped-call]
-    return connection
+    timeout_ms, security = options.request_timeout_ms, options.security.client_arguments()
+    return await connect(host, port, client_id=options.client_id, request_timeout_ms=timeout_ms, **security)
 
 
 async def close_client(client: Any) -> None:

@@ -23,6 +23,26 @@ class HeadRejected(Exception):
     """Stops the parser. uvicorn then calls `send_400_response`."""
 
 
+class _ResponseTransport(asyncio.Transport):
+    """Sends the head of a response together with its body, in one system call. Streams send their head at once."""
+
+    def __init__(self, cycle: RequestResponseCycle) -> None:
+        self._cycle = cycle
+        self._transport = cycle.transport
+        self._head: bytes | None = None
+        self.close = self._transport.close  # type: ignore[method-assign]
+        self.is_closing = self._transport.is_closing  # type: ignore[method-assign]
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        if self._head is None and self._cycle.chunked_encoding is False:  # The response has a Content-Length.
+            self._head = bytes(data)
+        elif self._head:
+            self._transport.write(b"".join((self._head, data)))
+            self._head = b""
+        else:
+            self._transport.write(data)
+
+
 class BoundedHttpProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's signature
         super().connection_made(transport)
@@ -99,6 +119,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._running = cycle
+        if cycle.scope["method"] != "HEAD":
+            cycle.transport = _ResponseTransport(cycle)
         super()._start_asgi_task(cycle, app)
 
     def _disconnect(self) -> None:

@@ -97,7 +97,7 @@ class Sender:
         )
         now_ms = time.time_ns() // 1_000_000
         self._outstanding.append(self._producer.place_one(self._topic.name, outgoing, self.partitions, now_ms))
-        while self._outstanding and (self._outstanding[0].batch.settled.done() or self._is_full()):
+        while self._outstanding and (self._outstanding[0].batch.is_settled or self._is_full()):
             await self._acknowledge()
 
     def _is_full(self) -> bool:

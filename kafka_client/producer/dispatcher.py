@@ -17,9 +17,8 @@ Outcomes of a batch:
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterable
-from functools import partial
-from typing import Any, Final
+from collections.abc import Callable, Iterable
+from typing import Final
 
 from aiokafka import errors as kafka
 from kio.schema.errors import ErrorCode
@@ -66,10 +65,10 @@ class Dispatcher:
         self._link = link
         self._settle = settle
         self._ready: dict[PartitionQueue, None] = {}
-        self._busy_nodes: set[int] = set()
+        self._busy_nodes: set[int | None] = set()
+        """Brokers with a request. None: `_await_leaders` is about to start."""
         self._identity: ProducerIdentity | None = None if options.is_idempotent else NOT_IDEMPOTENT
         self._renewing = asyncio.Lock()
-        self._flush_soon = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
 
@@ -77,10 +76,7 @@ class Dispatcher:
         """Send the next batch of a queue, unless one of its batches is in flight."""
         if not queue.busy:
             self._ready[queue] = None
-            if not self._flush_soon:
-                self._flush_soon = True
-                # Flush after the other callbacks of this event-loop iteration, so that their records are included.
-                asyncio.get_running_loop().call_soon(self._flush)
+            self._start(self._link.leader(queue.topic, queue.partition))
 
     async def ensure_identity(self) -> None:
         """Request a shared producer id if none exists. Raises KafkaClientError."""
@@ -103,33 +99,24 @@ class Dispatcher:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    def _flush(self) -> None:
-        """Start a request to every broker without an in-flight request."""
-        self._flush_soon = False
-        if not self._ready:
-            return
-        by_node: dict[int | None, list[PartitionQueue]] = {}
-        for queue in self._ready:
-            leader = self._link.leader(queue.topic, queue.partition)
-            if leader not in self._busy_nodes:
-                by_node.setdefault(leader, []).append(queue)
-        for node_id, queues in by_node.items():
-            if node_id is None:
-                for queue in queues:
-                    del self._ready[queue]
-                    queue.busy = True
-                self._start(self._await_leaders(queues))
-            elif taken := self._taken(queues):
-                self._busy_nodes.add(node_id)
-                # Settle the batches in a callback: a task that is cancelled before its first step runs no code.
-                self._start(self._send(node_id, taken)).add_done_callback(partial(self._sent, taken))
+    def _start(self, node_id: int | None) -> None:
+        """Start a request to the leader of a ready queue, unless it has an in-flight request.
 
-    def _taken(self, queues: list[PartitionQueue]) -> list[tuple[PartitionQueue, Batch]]:
+        The task takes the queued batches in the next event-loop iteration. They then include all records of this one.
+        """
+        if node_id not in self._busy_nodes:
+            self._busy_nodes.add(node_id)
+            work = self._await_leaders() if node_id is None else self._send(node_id)
+            task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def _taken(self, node_id: int) -> list[tuple[PartitionQueue, Batch]]:
         """Take the next batch of each queue, up to the size of a request. Drops batches after their deadline."""
         taken: list[tuple[PartitionQueue, Batch]] = []
         size = 0
         now = time.monotonic()
-        for queue in queues:
+        for queue in self._led_by(node_id):
             while queue.waiting and self._is_overdue(queue.waiting[0], now):
                 self._give_up(queue.take(), self._overdue())
             if not queue.waiting:
@@ -143,23 +130,15 @@ class Dispatcher:
             taken.append((queue, queue.take()))
         return taken
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
-        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
-
-    def _sent(self, taken: list[tuple[PartitionQueue, Batch]], task: "asyncio.Task[None]") -> None:
-        if task.cancelled():
-            for _, batch in taken:
-                batch.in_doubt = True
-                self.abandon(batch)
+    def _led_by(self, node_id: int | None) -> list[PartitionQueue]:
+        return [queue for queue in self._ready if self._link.leader(queue.topic, queue.partition) == node_id]
 
     def abandon(self, batch: Batch) -> None:
         """Settle a batch that is not sent again because the producer is closed."""
         self._give_up(batch, ProducerClosed("The producer was closed before a broker had acknowledged the records."))
 
-    async def _send(self, node_id: int, taken: list[tuple[PartitionQueue, Batch]]) -> None:
+    async def _send(self, node_id: int) -> None:
+        taken = self._taken(node_id)
         pauses: dict[PartitionQueue, float] = {}
         is_sent = False
         try:
@@ -168,7 +147,12 @@ class Dispatcher:
             for queue, batch in taken:
                 queue.seal(batch, self._identity)
             is_sent = True
-            response = await self._link.produce(node_id, [batch for _, batch in taken])
+            response = await self._link.produce(node_id, [batch for _, batch in taken]) if taken else {}
+        except asyncio.CancelledError:
+            for _, batch in taken:
+                batch.in_doubt = True
+                self.abandon(batch)
+            raise
         except Exception as error:
             # Without a connection, no batch was sent. After any other failure, the broker may have stored the batches.
             is_sent = is_sent and not isinstance(error, kafka.NodeNotReadyError)
@@ -186,7 +170,12 @@ class Dispatcher:
             await self._link.refresh()
             self._release(delayed)
 
-    async def _await_leaders(self, queues: list[PartitionQueue]) -> None:
+    async def _await_leaders(self) -> None:
+        queues = self._led_by(None)
+        for queue in queues:
+            del self._ready[queue]
+            queue.busy = True
+        self._busy_nodes.discard(None)
         await self._link.refresh()
         now = time.monotonic()
         for queue in queues:
@@ -209,9 +198,8 @@ class Dispatcher:
             queue.busy = False
             if queue.waiting:
                 self._ready[queue] = None
-        if self._ready:
-            # Flush now: the records of this event-loop iteration are already queued.
-            self._flush()
+        for queue in self._ready:
+            self._start(self._link.leader(queue.topic, queue.partition))
 
     def _conclude(self, queue: PartitionQueue, batch: Batch, placed: Placed | None) -> float:
         """Apply a response. Returns the backoff before the next attempt in seconds, or 0 without a retry."""

@@ -7,7 +7,6 @@ batch has one future. Records have none.
 `kafka_client.producer.dispatcher` sends the queues with an idempotent producer (KIP-98).
 """
 
-import asyncio
 import itertools
 import time
 from collections.abc import Sequence
@@ -283,13 +282,7 @@ class Producer:
 
     def _new_batch(self, topic: str, partition: int, builder: Any = None) -> Batch:
         deadline = time.monotonic() + self._options.delivery_timeout_ms / 1000
-        return Batch(
-            topic,
-            partition,
-            builder or new_builder(self._options),
-            asyncio.get_running_loop().create_future(),
-            deadline,
-        )
+        return Batch(topic, partition, builder or new_builder(self._options), deadline)
 
     def _append(self, batch: Batch, record: OutgoingRecord, now_ms: int) -> Ticket | None:
         index = batch.count
@@ -324,7 +317,7 @@ class Producer:
         return batch
 
     def _settle(self, batch: Batch, error: Exception | None = None) -> None:
-        if not batch.settled.done():
+        if not batch.is_settled:
             self._pending_bytes -= batch.bytes
             batch.settle(error)
 

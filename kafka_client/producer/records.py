@@ -55,7 +55,7 @@ NOT_IDEMPOTENT: Final = ProducerIdentity(-1, -1)
 
 
 class Batch:
-    """Records of one partition that are sent together. `settled` is set once, with or without `error`."""
+    """Records of one partition that are sent together. It is settled once, with or without `error`."""
 
     __slots__ = (
         "append_time_ms",
@@ -71,14 +71,15 @@ class Batch:
         "identity_lost",
         "in_doubt",
         "is_keyed",
+        "is_settled",
         "partition",
         "renewals",
         "sequence",
-        "settled",
         "topic",
+        "waiters",
     )
 
-    def __init__(self, topic: str, partition: int, builder: Any, settled: "asyncio.Future[None]", deadline: float):
+    def __init__(self, topic: str, partition: int, builder: Any, deadline: float) -> None:
         self.topic = topic
         self.partition = partition
         self.builder = builder
@@ -87,7 +88,8 @@ class Batch:
         self.count = 0
         self.bytes = 0
         self.deadline = deadline
-        self.settled = settled
+        self.is_settled = False
+        self.waiters: list[asyncio.Future[None]] = []
         self.error: Exception | None = None
         self.base_offset = -1
         self.append_time_ms: int | None = None
@@ -106,8 +108,17 @@ class Batch:
     def settle(self, error: Exception | None = None) -> None:
         self.error = error
         self.builder = self.buffer = None
-        if not self.settled.done():
-            self.settled.set_result(None)
+        self.is_settled = True
+        for waiter in self.waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    async def wait(self) -> None:
+        """Return when the batch is settled. A caller that is cancelled does not affect the others."""
+        if not self.is_settled:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self.waiters.append(waiter)
+            await waiter
 
 
 class Ticket(NamedTuple):
@@ -131,18 +142,12 @@ class Ticket(NamedTuple):
 
     async def delivered(self) -> Delivered:
         """Wait for the outcome. Raises the error of the batch."""
-        if not self.batch.settled.done():
-            await asyncio.wait((self.batch.settled,))
+        await self.batch.wait()
         return self.outcome()
 
 
 async def settled(tickets: Sequence[Ticket]) -> None:
     """Return once the outcome of every ticket is known."""
-    last: Batch | None = None
     for ticket in tickets:
-        batch = ticket.batch
-        if batch is not last:
-            last = batch
-            if not batch.settled.done():
-                # Do not await the future directly: a cancelled request must not cancel a shared batch.
-                await asyncio.wait((batch.settled,))
+        if not ticket.batch.is_settled:
+            await ticket.batch.wait()

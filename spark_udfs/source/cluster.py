@@ -14,7 +14,7 @@ from aiokafka import errors as kafka
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.structs import TopicPartition
 
-from headgate.kafka_client.aiokafka_internals import FetchConnection, connect_timeout
+from headgate.kafka_client.aiokafka_internals import BrokerConnection, connect_timeout
 from headgate.kafka_client.connection import (
     CONNECT_MS_MAX,
     RETRY_SECONDS,
@@ -59,7 +59,7 @@ class Cluster:
         self._first_connection_seconds_max = first_connection_seconds_max
         self._client: Any = None
         """A `MetadataClient`, which has no type hints."""
-        self._fetching: dict[int, FetchConnection] = {}
+        self._fetching: dict[int, BrokerConnection] = {}
         """Connections by node id."""
         self._opening = asyncio.Lock()
         self._advertised: list[str] = []
@@ -148,7 +148,7 @@ class Cluster:
             return fetched
         raise kafka.KafkaConnectionError(f"the response does not contain {at.topic}-{at.partition}")
 
-    async def _fetching_from(self, client: Any, node: int) -> FetchConnection:
+    async def _fetching_from(self, client: Any, node: int) -> BrokerConnection:
         async with self._opening:
             connection = self._fetching.get(node)
             if connection is None or not connection.is_open:

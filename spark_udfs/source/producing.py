@@ -117,7 +117,7 @@ class TopicProducer:
         await self._producer.close()
 
     async def _settle(self, batch: Batch) -> None:
-        await asyncio.wait((batch.settled,))
+        await batch.wait()
         if batch.error is not None:
             raise self._rejected(batch, batch.error) from batch.error
 

@@ -124,12 +124,12 @@ class ProduceStream:
                 self._something.clear()
                 await self._something.wait()
             ticket = entries[0][1]
-            if ticket is not None and not ticket.batch.settled.done():
-                await asyncio.wait((ticket.batch.settled,))
+            if ticket is not None:
+                await ticket.batch.wait()
             out = bytearray()
             while entries and len(out) < REPORT_BYTES_MAX:
                 parsed, ticket, size = entries[0]
-                if ticket is not None and not ticket.batch.settled.done():
+                if ticket is not None and not ticket.batch.is_settled:
                     break
                 entries.popleft()
                 self._bytes -= size

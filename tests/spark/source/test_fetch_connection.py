@@ -12,7 +12,7 @@ from aiokafka import errors as kafka
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.structs import TopicPartition
 
-from headgate.kafka_client.aiokafka_internals import FetchConnection
+from headgate.kafka_client.aiokafka_internals import BrokerConnection
 from headgate.kafka_client.connection import open_fetch_connection
 from headgate.kafka_client.options import ConnectionOptions
 from headgate.spark_udfs.source.cluster import Cluster
@@ -38,7 +38,7 @@ def fetch_answer(number: int, records: bytes | None, topic: str = "t") -> bytes:
 
 
 @asynccontextmanager
-async def connection_to(answers: Sequence[Answer], timeout_ms: int = 5000) -> AsyncIterator[FetchConnection]:
+async def connection_to(answers: Sequence[Answer], timeout_ms: int = 5000) -> AsyncIterator[BrokerConnection]:
     """To a broker that sends these, one for each fetch, in crumbs."""
     left = list(answers)
     serving: list[asyncio.Task[None] | None] = []

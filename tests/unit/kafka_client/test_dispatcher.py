@@ -5,7 +5,6 @@ from aiokafka import errors as kafka
 
 from headgate.kafka_client.errors import BrokerUnavailable, TopicNotFound
 from headgate.kafka_client.producer import dispatcher
-from headgate.kafka_client.producer.dispatcher import Dispatcher
 from headgate.kafka_client.producer.producer import Producer
 from headgate.kafka_client.producer.records import Delivered, OutgoingRecord, ProducerIdentity
 from tests.unit.kafka_client.dispatching import Clock, ManyLeaders, placed, put, run
@@ -30,21 +29,12 @@ def test_a_broker_has_one_request_in_flight_and_brokers_do_not_wait_for_each_oth
     run(scenario)
 
 
-def test_the_records_of_one_iteration_are_flushed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    flushes: list[int] = []
-    flush = Dispatcher._flush
-
-    def counted(self: Dispatcher) -> None:
-        flushes.append(1)
-        flush(self)
-
-    monkeypatch.setattr(Dispatcher, "_flush", counted)
-
+def test_the_records_of_one_iteration_share_a_request_per_broker() -> None:
     async def scenario(link: ManyLeaders, producer: Producer) -> None:
         for partition in range(6):
             put(producer, partition)
         await settle()
-        assert (len(flushes), len(link.answers)) == (1, 3)
+        assert (len(link.sent), len(link.answers)) == (6, 3)
 
     run(scenario)
 

@@ -117,7 +117,7 @@ def test_bootstrap_addresses_are_asked_again_if_no_known_broker_responds(
 
         client._get_conn = unreachable
         client._bootstrap_servers = "bootstrap:9092"
-        monkeypatch.setattr(aiokafka_internals, "create_conn", connect)
+        monkeypatch.setattr(aiokafka_internals, "connect", connect)
         assert await client.force_metadata_update() is is_answered
         assert set(connected) == {("bootstrap", 9092)}
         assert client.cluster.broker_metadata(1).host == ("host" if is_answered else "old")

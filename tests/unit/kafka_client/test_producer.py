@@ -54,7 +54,7 @@ def test_a_batch_of_the_caller_is_retried_with_its_numbers_until_the_outcome_is_
         await requests(link, 3)
         assert (link.sent[2].producer_id, link.sent[2].sequence) == (link.sent[0].producer_id, 2)
         link.refuse(ErrorCode.message_too_large)
-        await asyncio.wait([batch.settled for batch in batches])
+        await asyncio.gather(*(batch.wait() for batch in batches))
         assert (batches[0].base_offset, batches[0].error) == (7, None)
         assert isinstance(batches[1].error, InvalidRequest)
         assert batches[1].error.kafka_code is ErrorCode.message_too_large
@@ -68,7 +68,7 @@ def test_an_unknown_outcome_is_reported() -> None:
         batch: Batch = producer.enqueue("t", 0, filled(ProducerOptions(), b"a"), 1)
         await requests(link, 1)
         link.lose(kafka.RequestTimedOutError())
-        await asyncio.wait([batch.settled])
+        await batch.wait()
         assert batch.error is not None
         assert "may have been written" in str(batch.error)
 
@@ -122,7 +122,7 @@ def test_a_producer_that_closes_waits_for_its_batches_up_to_its_timeout(close_ti
             await requests(link, 2)
             link.place(4)
         await closing
-        assert all(batch.settled.done() for batch in batches)
+        assert all(batch.is_settled for batch in batches)
         assert [batch.base_offset for batch in batches] == ([3, 4] if close_timeout_ms else [-1, -1])
         assert all((batch.error is None) == bool(close_timeout_ms) for batch in batches)
         with pytest.raises(ProducerClosed):

@@ -10,6 +10,7 @@ from kio.schema.errors import ErrorCode
 
 from headgate.kafka_client import errors as client
 from headgate.kafka_client.producer.options import ProducerOptions
+from headgate.kafka_client.producer.records import Batch
 from headgate.spark_udfs.source import producing
 from headgate.spark_udfs.source.errors import (
     BrokerRefused,
@@ -45,14 +46,13 @@ class FakeProducer:
         return (0, 1)
 
     def enqueue(self, topic: str, partition: int, builder: Any, count: int) -> Any:
-        settled = asyncio.get_running_loop().create_future()
-        batch = SimpleNamespace(topic=topic, partition=partition, count=count, settled=settled, error=None)
+        batch = Batch(topic, partition, builder, deadline=0.0)
+        batch.count = count
         self.batches.append(batch)
         return batch
 
     def settle(self, index: int, error: Exception | None = None) -> None:
-        self.batches[index].error = error
-        self.batches[index].settled.set_result(None)
+        self.batches[index].settle(error)
 
     def advertised(self) -> list[str]:
         return ["one:9092"]
