@@ -24,6 +24,15 @@ def schema(**columns: "str | DataType") -> StructType:
     return found
 
 
+def from_ddl(text: str) -> StructType:
+    """`StructType.fromDDL` without a session. Unknown types are strings."""
+    found = StructType()
+    for name, kind in re.findall(r"`?(\w+)`? ([\w(<]+)", re.sub(r"<.*?>+|(?<=\d),", "", text)):
+        known = {"bigint": "long", "int": "integer"}.get(kind.lower(), kind.lower())
+        found = found.add(name, known if known in {"long", "integer", "double", "timestamp", "binary"} else "string")
+    return found
+
+
 def shown(value: object) -> str:
     text = repr(value)
     if text.startswith("Column<"):
@@ -69,10 +78,11 @@ class FakeSession:
     def frame(self, columns: StructType, plan: str = "df", *, streaming: bool = False) -> "FakeFrame":
         return FakeFrame(self, columns, plan, streaming=streaming)
 
-    def createDataFrame(self, rows: list[Any], columns: "StructType | str") -> "FakeFrame":
-        names = re.findall(r"(\w+) (\w+)", columns) if isinstance(columns, str) else []
-        kinds = columns if isinstance(columns, StructType) else schema(**dict(names))
-        return FakeFrame(self, kinds, f"createDataFrame({rows})")
+    def createDataFrame(
+        self, rows: list[Any], columns: "StructType | str", *, verifySchema: bool = True
+    ) -> "FakeFrame":
+        kinds = from_ddl(columns) if isinstance(columns, str) else columns
+        return FakeFrame(self, kinds, f"createDataFrame({rows}{'' if verifySchema else ', verifySchema=False'})")
 
     def sql(self, text: str) -> "FakeFrame":
         found = self.answer(f"sql({text})")
