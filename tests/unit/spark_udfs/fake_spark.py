@@ -193,7 +193,9 @@ class FakeFrame:
 
     def __getattr__(self, name: str) -> Any:
         if name in {"where", "alias", "limit", "join", "unionByName", "withWatermark", "union"}:
-            return lambda *given: self._next(_called(name, tuple(one.plan if isinstance(one, FakeFrame) else one for one in given), {}))
+            return lambda *given: self._next(
+                _called(name, tuple(one.plan if isinstance(one, FakeFrame) else one for one in given), {})
+            )
         if name in {"collect", "count", "toLocalIterator", "first", "isEmpty"}:
             return lambda **options: self.sparkSession.answer(f"{self.plan}.{_called(name, (), options)}")
         raise AttributeError(name)
@@ -205,6 +207,8 @@ class FakeFrame:
         before, _, alias = text.rpartition(" AS ")
         if alias.isidentifier():
             return [StructField(alias, self._fields(before)[0].dataType)]
+        if cast := re.fullmatch(r"CAST\(.* AS (\w+)\)", text):
+            return from_ddl(f"{cast[1]} {cast[1]}").fields
         path = text.replace("`", "").split(".")
         kind: DataType = self.schema
         for name in path:

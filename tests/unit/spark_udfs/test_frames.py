@@ -1,4 +1,4 @@
-"""Plans of decoded DataFrames, of their parts and of dead letters. Tests with a session are in `tests/spark/functions`."""
+"""Plans of decoded DataFrames, of their parts and of dead letters."""
 
 from typing import Any
 
@@ -56,10 +56,16 @@ def run(decoded: Any) -> pa.RecordBatch:
     """Decode one record of Kafka as an executor does. The schema id is in a header."""
     given = {"key": b"k", "topic": "t", "value": BODY, "headers": [{"key": VALUE_HEADER, "value": b"\0" + FRAMED[1:5]}]}
     names = decoded.plan.partition("select(")[2].partition(")")[0].replace("`", "").split(", ")
-    batch = pa.RecordBatch.from_pylist([{name: given[name] for name in names}], ARROW.empty_table().select(names).schema)
+    batch = pa.RecordBatch.from_pylist(
+        [{name: given[name] for name in names}], ARROW.empty_table().select(names).schema
+    )
     (found,) = decoded.function([batch])
     assert found.schema.names == decoded.columns
     return found.to_pylist()[0]
+
+
+def split(frames: Any) -> tuple[Any, Any]:
+    return frames.good, frames.poison
 
 
 def test_all_other_columns_are_kept_and_the_outcome_is_added() -> None:
@@ -124,7 +130,7 @@ def test_names_are_compared_without_case() -> None:
 
 def test_a_topic_is_decoded_with_details_and_split(stub_registry: StubRegistry) -> None:
     stub_registry.add("orders-value", {"schema": text_of(ORDER)})
-    good, poison = decode_topic(rows(), "orders-value", registry=ADDRESS)
+    good, poison = split(decode_topic(rows(), "orders-value", registry=ADDRESS))
     decoded = "df.select(`key`, `topic`, `headers`, `value`).mapInArrow(DecodeFrame)"
     assert good.plan == f"{decoded}.where(reason IS NULL).drop(reason, raw, detail, part, key_raw)"
     assert good.columns == ["key", "topic", "headers", "value", "schema_id"]
@@ -134,14 +140,14 @@ def test_a_topic_is_decoded_with_details_and_split(stub_registry: StubRegistry) 
 
 
 def test_a_decoded_topic_is_only_split() -> None:
-    good, _ = decode_topic(rows(DECODED), "not-registered")
+    good, _ = split(decode_topic(rows(DECODED), "not-registered"))
     assert good.plan == "df.where(reason IS NULL).drop(reason, raw, detail, part, key_raw)"
     with pytest.raises(FrameError, match="has the columns value, reason, schema_id, raw; this one has key, value"):
         part(rows())
 
 
 def test_a_lazy_topic_is_split_unless_a_schema_is_chosen(stub_registry: StubRegistry) -> None:
-    good, poison = decode_topic(lazy())
+    good, poison = split(decode_topic(lazy()))
     removed = "struct(unresolvedstar())"
     for name in ("reason", "raw", "detail", "part", "key_raw"):
         removed = f"drop_field({removed}, {name})"
@@ -149,12 +155,12 @@ def test_a_lazy_topic_is_split_unless_a_schema_is_chosen(stub_registry: StubRegi
     assert "where(reason IS NOT NULL).alias(_headgate_row)" in poison.plan
     stub_registry.add("orders-value", {"schema": text_of(ORDER)})
     for chosen in ({"subject": "orders-value"}, {"schema_id": 1}, {"schema": text_of(ORDER)}):
-        good, _ = decode_topic(lazy(), **chosen, registry=ADDRESS)  # type: ignore[arg-type]
+        good, _ = split(decode_topic(lazy(), **chosen, registry=ADDRESS))
         assert "AS _headgate_outcome" in good.plan
 
 
 def test_a_lazy_frame_is_decoded_with_a_nondeterministic_column_function() -> None:
-    found = apply_decoding(lazy(), decoding(ORDER), column="payload", details=True)
+    found: Any = apply_decoding(lazy(), decoding(ORDER), column="payload", details=True)
     first, second, third = found.plan.split(".select(")[1:]
     assert first.startswith("_headgate_row.*, CAST(None AS ARRAY<STRUCT<KEY:STRING,VALUE:BINARY>>) AS headers, ") or (
         "AS headers, headers AS _headgate_headers" in first
@@ -164,7 +170,7 @@ def test_a_lazy_frame_is_decoded_with_a_nondeterministic_column_function() -> No
         "* EXCEPT (`payload`, `_headgate_outcome`), _headgate_outcome.value, _headgate_outcome.reason, "
         "_headgate_outcome.schema_id, _headgate_outcome.raw, _headgate_outcome.detail)"
     )
-    flat = apply_decoding(lazy(), decoding(ORDER), keep=["a`b"], flat=True)
+    flat: Any = apply_decoding(lazy(), decoding(ORDER), keep=["a`b"], flat=True)
     assert flat.plan.split(".select(")[3].startswith("`a``b`, _headgate_outcome.value.*, _headgate_outcome.reason")
 
 
@@ -192,13 +198,13 @@ def test_the_column_function_of_a_lazy_frame_has_the_requested_columns(monkeypat
 
 
 def test_rows_of_several_subjects_are_split_by_subject(stub_registry: StubRegistry) -> None:
-    decoded = schema(value=schema(a=schema(x="long"), b=schema(y="long")), reason="string", schema_id="long", raw="binary")
-    good, poison = decode_types(rows(decoded))
-    assert list(good) == ["a", "b"]
-    split = "df.where(reason IS NULL).drop(reason, raw, detail, part, key_raw)"
-    assert good["a"].plan == (
-        f"{split}.where(isNotNull(value.`a`)).select(* EXCEPT (`value`), `value`.`a` AS value)"
+    decoded = schema(
+        value=schema(a=schema(x="long"), b=schema(y="long")), reason="string", schema_id="long", raw="binary"
     )
+    good, poison = split(decode_types(rows(decoded)))
+    assert list(good) == ["a", "b"]
+    parts = "df.where(reason IS NULL).drop(reason, raw, detail, part, key_raw)"
+    assert good["a"].plan == (f"{parts}.where(isNotNull(value.`a`)).select(* EXCEPT (`value`), `value`.`a` AS value)")
     assert "IS NOT NULL" in poison.plan
     assert list(decode_types(rows(decoded), ["b"]).good) == ["b"]
     with pytest.raises(FrameError, match="the value has the fields a, b, not b, c"):
@@ -214,7 +220,8 @@ def test_rows_of_several_subjects_are_split_by_subject(stub_registry: StubRegist
 
 
 def test_reasons_are_counted() -> None:
-    assert frame.poison_counts(rows(DECODED)).plan == "df.groupBy(reason).agg(count(unresolvedstar()) AS rows)"
+    found: Any = frame.poison_counts(rows(DECODED))
+    assert found.plan == "df.groupBy(reason).agg(count(unresolvedstar()) AS rows)"
 
 
 def test_only_spark_connect_is_lazy_and_only_if_pyspark_has_arrow_functions(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,19 +236,20 @@ def test_dead_letters_have_fixed_columns_and_defaults_for_missing_ones() -> None
         offset="long", value="binary", timestampType="integer", reason="string", schema_id="long", raw="binary",
         other="string",
     )  # fmt: skip
-    found = dead_letter.dead_letters(rows(columns))
+    found: Any = dead_letter.dead_letters(rows(columns))
     assert found.columns == [*dead_letter.COLUMNS, "other"]
     assert found.plan.startswith("df.where(reason IS NOT NULL).select(CAST(NULL AS STRING) AS topic, ")
     assert "CAST(offset AS BIGINT) AS offset" in found.plan
     assert "element_at(map(" in found.plan
-    detailed = dead_letter.dead_letters(rows(DECODED.add("detail", "string").add("key_raw", "binary")))
+    detailed: Any = dead_letter.dead_letters(rows(DECODED.add("detail", "string").add("key_raw", "binary")))
     assert "CAST(detail AS STRING) AS detail" in detailed.plan
     assert detailed.plan.startswith("df.where(reason IS NOT NULL).withColumn(key, key_raw).select(")
     assert detailed.columns == list(dead_letter.COLUMNS)
 
 
 def test_lazy_dead_letters_use_the_raw_key_if_it_exists() -> None:
-    plan = dead_letter.dead_letters(lazy()).plan
+    letters: Any = dead_letter.dead_letters(lazy())
+    plan = letters.plan
     aliased, selected, staged, leading, last = plan.split(".select(")
     assert aliased == "df.where(reason IS NOT NULL).alias(_headgate_row)"
     assert selected.startswith("_headgate_row.*, CAST(NULL AS STRING) AS topic, ")
@@ -256,8 +264,10 @@ def test_lazy_dead_letters_use_the_raw_key_if_it_exists() -> None:
 
 
 def test_dead_letter_records_have_the_headers_of_every_tool() -> None:
-    table = schema(**dead_letter.COLUMNS | {"headers": "string", "partition": "integer", "offset": "long", "schema_id": "long"})
-    found = dead_letter.to_dead_letter_records(rows(table), "dead", application="app")
+    table = schema(
+        **dead_letter.COLUMNS | {"headers": "string", "partition": "integer", "offset": "long", "schema_id": "long"}
+    )
+    found: Any = dead_letter.to_dead_letter_records(rows(table), "dead", application="app")
     plan = found.plan
     assert found.columns == ["topic", "key", "value", "headers"]
     assert plan.startswith("df.alias(_headgate_row).select(_headgate_row.*, value AS part, part AS _headgate_part)")

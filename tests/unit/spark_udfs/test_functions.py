@@ -81,9 +81,7 @@ def test_the_reason_of_a_payload_is_a_string(registry: StubRegistry, created: li
     ("on_poison", "kind"),
     [("FAIL", "binary"), ("NULL", "binary"), ("DEAD_LETTER", "struct<value:binary,reason:string>")],
 )
-def test_structs_are_encoded_to_payloads(
-    registry: StubRegistry, created: list[Any], on_poison: str, kind: str
-) -> None:
+def test_structs_are_encoded_to_payloads(registry: StubRegistry, created: list[Any], on_poison: str, kind: str) -> None:
     to_registry_avro("row", "orders-value", registry=ADDRESS, on_poison=on_poison)
     ((function, found),) = created
     assert isinstance(function, EncodeColumn)

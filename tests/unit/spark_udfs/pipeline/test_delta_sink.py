@@ -94,7 +94,8 @@ def test_a_known_batch_is_not_written_again(last: int, is_repeated: bool) -> Non
 
 def test_the_log_of_delta_is_optional_but_its_errors_are_not() -> None:
     session = DeltaSession((".count()", 3))
-    session.log_error = Py4JError("no such method")
+    missing: Any = Py4JError
+    session.log_error = missing("no such method")
     assert write(session) == Written(3)
     session.log_error = TypeError("'JavaPackage' object is not callable")
     assert write(session) == Written(3)
@@ -254,7 +255,8 @@ def test_session_settings_need_jars_and_respect_the_file() -> None:
 
 def test_a_delta_sink_is_read_from_the_file() -> None:
     def sink(text: str) -> Any:
-        whole = f'checkpoint = "s"\n[sources.a]\ntype = "topic"\non_poison = "DROP"\n[sinks.c]\ntype = "delta"\nfrom = "a"\n{text}'
+        head = 'checkpoint = "s"\non_poison = "DROP"\n[sources.a]\ntype = "topic"\n'
+        whole = f'{head}[sinks.c]\ntype = "delta"\nfrom = "a"\n{text}'
         return check(parse_toml(whole, "p.toml", Path("/pipelines"), {}), {}).sinks["c"]
 
     found = sink('path = "lake"\n')

@@ -56,7 +56,7 @@ def test_a_rename_never_replaces(files: Files, hadoop: FakeHadoop, tmp_path: Pat
     with pytest.raises(FileExistsError, match="b exists"):
         files.rename(f"{tmp_path}/c", f"{tmp_path}/new/folder/b")
     hadoop.failing.add("rename")
-    with pytest.raises(OSError, match="cannot rename .*c to .*d"):
+    with pytest.raises(OSError, match=r"cannot rename .*c to .*d"):
         files.rename(f"{tmp_path}/c", f"{tmp_path}/d")
 
 
@@ -73,7 +73,9 @@ def test_folders_are_created_listed_and_deleted(files: Files, hadoop: FakeHadoop
         files.make_folder("/full")
 
 
-def test_errors_of_hadoop_become_pipeline_errors(files: Files, hadoop: FakeHadoop) -> None:
+def test_errors_of_hadoop_become_pipeline_errors(
+    files: Files, hadoop: FakeHadoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class JavaError(Py4JJavaError):
         def __init__(self) -> None:
             self.java_exception = type("Exception", (), {"getMessage": staticmethod(lambda: "no route")})
@@ -81,7 +83,7 @@ def test_errors_of_hadoop_become_pipeline_errors(files: Files, hadoop: FakeHadoo
     def fail(*arguments: Any) -> Any:
         raise JavaError
 
-    hadoop.mkdirs = fail  # type: ignore[method-assign]
+    monkeypatch.setattr(hadoop, "mkdirs", fail)
     with pytest.raises(PipelineError, match=r"cannot create the folder /a\. no route"):
         files.make_folder("/a")
     hadoop._jvm.org.apache.hadoop.fs.Path = fail
@@ -234,7 +236,7 @@ def test_rows_with_invalid_partition_values_are_refused() -> None:
     assert "or(or(contains(CAST(`day`" in action
     assert "CAST(`at`" not in action
     assert ", False)).select(to_json(struct(`day`, `at`, `region`))).limit(100001)" in action
-    assert kept.plan.startswith("df.where(not(coalesce(or(")  # type: ignore[attr-defined]
+    assert kept.plan.startswith("df.where(not(coalesce(or(")
 
 
 def test_rows_without_text_partitions_are_not_checked() -> None:
@@ -242,8 +244,8 @@ def test_rows_without_text_partitions_are_not_checked() -> None:
     rows: Any = session.frame(schema(day="string", at="date"))
     calls: list[Any] = []
 
-    def refuse(found: Any, batch: Any) -> None:
-        calls.append(found)
+    def refuse(rows: Any, batch: Any) -> None:
+        calls.append(rows)
 
     assert refuse_invalid_partitions(rows, ("at",), refuse, BATCH) == (rows, 0)
     assert refuse_invalid_partitions(rows, ("day",), None, BATCH) == (rows, 0)
