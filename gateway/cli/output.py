@@ -28,9 +28,14 @@ def print_json_line(document: object) -> None:
     print(json.dumps(document, ensure_ascii=False))
 
 
+def visible(text: str) -> str:
+    """Escape control characters and invalid UTF-8. Names in schemas and of files could otherwise control a terminal."""
+    return text if text.isprintable() else "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
+
+
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: Sequence[str] = ()) -> None:
     """Print a table. Columns in `numbers` are right-aligned. None is printed as a dash."""
-    lines = [["-" if cell is None else str(cell) for cell in row] for row in rows]
+    lines = [["-" if cell is None else visible(str(cell)) for cell in row] for row in rows]
     right = [heading in numbers for heading in headings]
     if sys.stdout.isatty():
         _draw(headings, lines, right)

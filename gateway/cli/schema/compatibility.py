@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from headgate.gateway.cli.completion import complete_subject
 from headgate.gateway.cli.errors import AnswerIsNo, ExitCode, UsageError
 from headgate.gateway.cli.options import DEFAULT_REGISTRY_URL, Json, RegistryUrl
 from headgate.gateway.cli.output import print_json, print_table, say
+from headgate.gateway.cli.schema.as_code import check_against
 from headgate.gateway.cli.schema.connection import registry_at
 from headgate.gateway.cli.schema.findings import as_json, print_answer
 from headgate.gateway.cli.schema.schema_file import Language, References, Source, SubjectName, body_of
@@ -54,15 +56,39 @@ def register(
 
 
 def check(
-    subject: SubjectName,
-    source: Source,
+    subject: Annotated[
+        str,
+        typer.Argument(
+            metavar="SUBJECT|DIR",
+            help="The subject; with --against, a folder [default: the working directory].",
+            autocompletion=complete_subject,
+        ),
+    ] = "",
+    source: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="A file, or - for stdin.", allow_dash=True)
+    ] = None,
+    against: Annotated[
+        str,
+        typer.Option(
+            "--against",
+            metavar="git:REVISION",
+            help="Compare a folder of schemas with a git revision, without a registry.",
+        ),
+    ] = "",
     version: Annotated[str, typer.Option("--version", help="Check against one version only.")] = "",
     language: Language = None,
     references: References = None,
     json: Json = False,
     registry: RegistryUrl = DEFAULT_REGISTRY_URL,
 ) -> None:
-    """Check whether a schema is compatible. Exits with code 3 and the reasons if not."""
+    """Check whether a schema, or a folder of schemas, is compatible. Exits with code 3 and the reasons if not."""
+    if against:
+        if source is not None or version or language or references:
+            raise UsageError("--against compares a folder", next_step=f"headgate schema check --against {against} DIR")
+        check_against(Path(subject or "."), against, json=json)
+        return
+    if not subject or source is None:
+        raise UsageError("a subject and a file are missing", next_step="headgate schema check SUBJECT FILE")
     body = body_of(source, language, references)
     with registry_at(registry) as api:
         found = _checked(api, subject, version, body)

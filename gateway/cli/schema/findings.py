@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from headgate.gateway.cli.output import visible
+
 if TYPE_CHECKING:
     from headgate.registry.compatibility.incompatibility import Incompatibility
 
@@ -13,12 +15,13 @@ def print_answer(answer: dict[str, Any], write: Write) -> None:
     """The reasons of a verbose compatibility check. Confluent's registry returns messages only."""
     listed = answer.get("incompatibilities")
     for one in listed or ():
-        write(f"{one['kind']} {one['path']} (version {one['version']}, {one['direction']}): {one['message']}")
+        version = f"version {one['version']}" if isinstance(one["version"], int) else one["version"]
+        write(visible(f"{one['kind']} {one['path']} ({version}, {one['direction']}): {one['message']}"))
         if one.get("advice"):
-            write(f"  {one['advice']}")
+            write(visible(f"  {one['advice']}"))
     if not listed:
         for message in answer.get("messages") or ():
-            write(message)
+            write(visible(message))
 
 
 def as_json(found: "Iterable[Incompatibility]", version: int, *, new_reads_old: bool) -> list[dict[str, Any]]:

@@ -1,53 +1,17 @@
 """`headgate schema` with a live registry."""
 
-import io
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from headgate.gateway.cli.app import run as run_command
 from headgate.gateway.cli.completion import complete_subject
+from tests.clients.registry.schema_cli import Cli
 from tests.contract.registry.schemas import defaulted, record
 from tests.live.registry import RegistryProcess, running_registry
-
-
-class Terminal(io.StringIO):
-    """Standard input that is a terminal."""
-
-    def isatty(self) -> bool:
-        return True
-
-
-class Cli:
-    def __init__(self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-        self._capsys = capsys
-        self._monkeypatch = monkeypatch
-        self.err = ""
-
-    def __call__(
-        self, live: RegistryProcess, *arguments: str, code: int = 0, input: str = "", terminal: bool = False
-    ) -> str:
-        stdin = Terminal(input) if terminal else io.TextIOWrapper(io.BytesIO(input.encode()))
-        self._monkeypatch.setattr(sys, "stdin", stdin)
-        got = run_command(["schema", *arguments, "--registry", live.url.removeprefix("http://")])
-        printed = self._capsys.readouterr()
-        self.err = printed.err
-        assert got == code, printed
-        return printed.out
-
-    def json(self, live: RegistryProcess, *arguments: str, code: int = 0, input: str = "") -> Any:
-        return json.loads(self(live, *arguments, "--json", code=code, input=input))
-
-
-@pytest.fixture
-def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Cli:
-    monkeypatch.chdir(tmp_path)
-    return Cli(capsys, monkeypatch)
 
 
 @pytest.fixture
