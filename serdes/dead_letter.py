@@ -82,6 +82,10 @@ class DeadLetter:
     convention: str
     """`headgate`, `connect`, `spring`, or `none` for a record without known headers."""
 
+    @property
+    def is_truncated(self) -> bool:
+        return self.detail.startswith(TRUNCATED)
+
 
 def to_dead_letter(
     record: Record, poison: Poison, *, dead_letter_topic: str, application: str, now_ms: int, is_key: bool = False
@@ -135,7 +139,7 @@ def redrive(
         raise RedriveRefused(f"the record failed {letter.attempt} times; the limit is {attempts_max}")
     if letter.origin.topic == dead_letter.topic:
         raise RedriveRefused("the source topic is the dead-letter topic itself")
-    if value is None and letter.detail.startswith(TRUNCATED):
+    if value is None and letter.is_truncated:
         raise RedriveRefused(f"the dead letter does not contain the complete value ({letter.detail[:60]})")
     entry = {
         "by": by,

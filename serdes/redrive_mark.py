@@ -1,7 +1,9 @@
 """Marks in a dead-letter topic: records without key and value that say which letters were re-driven.
 
-`STARTED` is written before a letter is sent, `DONE` after its acknowledgement. A letter with only `STARTED` was
-interrupted: its outcome is unknown. A letter is therefore re-driven at most once.
+`STARTED` claims a letter before it is sent, `DONE` follows its acknowledgement. All marks of a letter are in its
+partition, and the first `STARTED` in the partition wins: if several runs claim a letter, only that run sends it. A
+letter with only `STARTED` is being sent, or its run was interrupted: its outcome is unknown, and it is not sent again.
+A letter is therefore re-driven at most once, also by concurrent runs.
 """
 
 from collections.abc import Sequence
@@ -14,6 +16,7 @@ PARTITION: Final = PREFIX + "partition"
 OFFSET: Final = PREFIX + "offset"
 STATE: Final = PREFIX + "state"
 BY: Final = PREFIX + "by"
+RUN: Final = PREFIX + "run"
 AT: Final = PREFIX + "at"
 
 Header = tuple[str, bytes | None]
@@ -32,10 +35,19 @@ class Mark:
     state: MarkState
     by: str
     at_ms: int
+    run: str = ""
+    """Distinguishes concurrent runs."""
 
 
 def mark_headers(mark: Mark) -> tuple[Header, ...]:
-    fields = {PARTITION: mark.partition, OFFSET: mark.offset, STATE: mark.state, BY: mark.by, AT: mark.at_ms}
+    fields = {
+        PARTITION: mark.partition,
+        OFFSET: mark.offset,
+        STATE: mark.state,
+        BY: mark.by,
+        AT: mark.at_ms,
+        RUN: mark.run,
+    }
     return tuple((name, str(value).encode()) for name, value in fields.items())
 
 
@@ -46,7 +58,12 @@ def read_mark(headers: Sequence[Header]) -> Mark | None:
     found = {name: (value or b"").decode("utf-8", "replace") for name, value in headers}
     try:
         return Mark(
-            int(found[PARTITION]), int(found[OFFSET]), MarkState(found[STATE]), found.get(BY, ""), int(found[AT])
+            int(found[PARTITION]),
+            int(found[OFFSET]),
+            MarkState(found[STATE]),
+            found.get(BY, ""),
+            int(found[AT]),
+            found.get(RUN, ""),
         )
     except (KeyError, ValueError):
         return None

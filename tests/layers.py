@@ -44,7 +44,7 @@ PACKAGES: dict[str, Package] = {
             ("settings", "formats", "kafka_errors", "log_rate_limit", "peers"),
             ("cluster_identity", "producers", "schemas"),
             ("reading",),
-            ("consumers",),
+            ("consumers", "dead_letters"),
             ("services",),
             ("api",),
         ),

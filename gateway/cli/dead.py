@@ -3,22 +3,37 @@
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar
 
 import typer
 
 from headgate.gateway.cli.errors import AnswerIsNo, CommandError, UsageError
-from headgate.gateway.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, Json, KafkaConfig, TopicName, Yes
+from headgate.gateway.cli.options import (
+    DEFAULT_BOOTSTRAP_SERVER,
+    DEFAULT_REGISTRY_URL,
+    BootstrapServer,
+    Json,
+    KafkaConfig,
+    LogicalForm,
+    LogicalTypes,
+    RegistryUrl,
+    RuleAction,
+    TopicName,
+    Yes,
+)
 from headgate.gateway.cli.output import Progress, print_json, print_json_line, print_table, say
 
 if TYPE_CHECKING:
-    from headgate.gateway.kafka.dead_letter_topic import DeadLetterTopic, LetterFilter, StoredLetter
-    from headgate.kafka_client.request_client import RequestClient
+    from headgate.proxy.dead_letters.letter import LetterFilter, StoredLetter
+    from headgate.proxy.dead_letters.redriving import Repair, Report
+    from headgate.proxy.dead_letters.topic import DeadLetterTopic
 
 app = typer.Typer(help="Dead letters: list, show, count, redrive, purge.", no_args_is_help=True)
 
 T = TypeVar("T")
 TRANSIENT = "REGISTRY_UNAVAILABLE"
+BY = "headgate dead redrive"
 Reasons: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--reason", metavar="REASON", help="Only this reason (TRUNCATED, …); repeatable."),
@@ -67,7 +82,7 @@ def list_(
     found = _run(bootstrap_server, kafka_config, topic, work)
     if json:
         for stored in found:
-            print_json_line(_document(stored))
+            print_json_line(stored.document())
         return
     print_table(
         ["LETTER", "SOURCE", "REASON", "SCHEMA", "ATTEMPT", "FAILED AT", "STATE"],
@@ -99,10 +114,7 @@ def count_(
     """Count letters by reason, schema and state."""
 
     async def work(letters: "DeadLetterTopic") -> "Counter[tuple[str, int | None, str]]":
-        counts: Counter[tuple[str, int | None, str]] = Counter()
-        async for stored in letters.read(lambda _: True):
-            counts[stored.reason, stored.letter.schema_id, str(stored.state)] += 1
-        return counts
+        return await letters.counts()
 
     counts = _run(bootstrap_server, kafka_config, topic, work).most_common()
     if json:
@@ -125,21 +137,20 @@ def show(
     json: Json = False,
 ) -> None:
     """Show one letter: why it failed, where in the bytes, and what to do."""
-    from headgate.gateway.records.hex_dump import fault_position, hex_dump
+    from headgate.proxy.dead_letters.letter import parse_position
 
-    partition, _, offset = letter.partition(":")
-    if not (partition.isdecimal() and offset.isdecimal()):
+    position = parse_position(letter)
+    if position is None:
         raise UsageError(f"{letter!r} is not PARTITION:OFFSET", next_step="headgate dead list prints the positions")
 
     async def work(letters: "DeadLetterTopic") -> "StoredLetter | None":
-        return await letters.find(int(partition), int(offset))
+        return await letters.find(*position)
 
     stored = _run(bootstrap_server, kafka_config, topic, work)
     if stored is None:
         raise AnswerIsNo(f"there is no letter {letter} in {topic}", next_step=f"headgate dead list {topic}")
-    payload = stored.record.key if stored.letter.part == "key" else stored.record.value
     if json:
-        print_json(_document(stored, payload))
+        print_json(stored.document(with_payload=True))
         return
     facts = {
         "source": _source(stored),
@@ -155,8 +166,8 @@ def show(
     }
     for name, value in facts.items():
         typer.echo(f"{name + ':':<13}{'-' if value is None else value}")
-    if payload is not None:
-        typer.echo(hex_dump(payload, fault_position(stored.letter, payload)))
+    if (dump := stored.hex_dump()) is not None:
+        typer.echo(dump)
 
 
 @app.command("redrive")
@@ -168,6 +179,17 @@ def redrive(
     application: Application = None,
     since: Since = None,
     until: Until = None,
+    value_schema_id: Annotated[
+        int | None, typer.Option(min=1, metavar="ID", help="Replace the schema id of the values, if the schema fits.")
+    ] = None,
+    value_subject: Annotated[
+        str | None, typer.Option(metavar="SUBJECT", help="As --value-schema-id, with the latest version of a subject.")
+    ] = None,
+    patch: Annotated[
+        str | None, typer.Option("--patch", metavar="JQ", help="Change the values with a jq program: '.amount = 0'.")
+    ] = None,
+    logical: LogicalForm = LogicalTypes.AVRO,
+    registry: RegistryUrl = DEFAULT_REGISTRY_URL,
     execute: Annotated[bool, typer.Option("--execute", help="Send the letters. Without it, a dry run.")] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     kafka_config: KafkaConfig = None,
@@ -177,47 +199,44 @@ def redrive(
 
     The dead-letter topic records which letters were sent.
     """
-    from headgate.gateway.kafka.dead_letter_topic import LetterState
-    from headgate.gateway.kafka.redriving import BATCH_LETTERS, Redriving
+    from headgate.proxy.dead_letters.letter import LetterState
+    from headgate.proxy.dead_letters.redriving import LetterSender, redrive_letters
 
     wanted = _filter(reason, schema_id, application, since, until, transient=transient)
-    states: Counter[str] = Counter()
-    sources: Counter[str] = Counter()
+    if value_schema_id is not None and value_subject is not None:
+        raise UsageError("--value-schema-id and --value-subject both choose a schema", next_step="remove one of them")
 
-    def refused(stored: "StoredLetter", why: str) -> None:
-        say(f"letter {stored.position} not sent: {why}")
+    async def work(letters: "DeadLetterTopic") -> "Report":
+        async with AsyncExitStack() as stack:
+            repair = await _repair(
+                stack, value_schema_id, value_subject, patch, registry, is_native=logical is LogicalTypes.NATIVE
+            )
+            sender = await stack.enter_async_context(LetterSender(letters.connection, BY, repair))
+            progress = stack.enter_context(Progress("letters sent"))
+            return await redrive_letters(
+                letters,
+                wanted,
+                sender,
+                by=BY,
+                execute=execute,
+                on_progress=lambda report: progress.update(report.sent),
+            )
 
-    async def work(letters: "DeadLetterTopic") -> tuple[int, int]:
-        connection = letters.connection
-        batch: list[StoredLetter] = []
-        with Progress("letters sent") as progress:
-            async with Redriving(connection, topic, "headgate dead redrive", on_refused=refused) as redriving:
-                async for stored in letters.read(wanted.accepts):
-                    states[stored.state] += 1
-                    if stored.state is not LetterState.WAITING:
-                        continue
-                    sources[stored.letter.origin.topic or "-"] += 1
-                    if execute:
-                        batch.append(stored)
-                    if len(batch) == BATCH_LETTERS:
-                        await redriving.send(batch)
-                        batch.clear()
-                        progress.update(redriving.redriven)
-                if batch:
-                    await redriving.send(batch)
-                return redriving.redriven, redriving.refused
-
-    sent, not_sent = _run(bootstrap_server, kafka_config, topic, work)
+    report = _run(bootstrap_server, kafka_config, topic, work)
+    for position, cause in report.refusals:
+        say(f"letter {position} not sent: {cause}")
     if json:
-        print_json({"executed": execute, "sent": sent, "refused": not_sent, "states": states, "sources": sources})
+        print_json({"executed": execute, **report.document()})
     else:
-        print_table(["SOURCE TOPIC", "LETTERS"], sources.most_common(), numbers=["LETTERS"])
-    if states[LetterState.UNKNOWN]:
-        say(f"{states[LetterState.UNKNOWN]} letters were interrupted before and are not sent again")
+        print_table(["SOURCE TOPIC", "LETTERS"], report.sources.most_common(), numbers=["LETTERS"])
+    if report.claimed:
+        say(f"{report.claimed} letters are sent by another command that runs now")
+    if interrupted := report.states[LetterState.UNKNOWN]:
+        say(f"{interrupted} letters were interrupted before and are not sent again")
     if not execute:
         say("dry run; add --execute to send these letters")
-    if not_sent:
-        raise CommandError(f"{not_sent} letters were not sent", why="the messages above name each letter")
+    if report.refused:
+        raise CommandError(f"{report.refused} letters were not sent", why="the messages above name each letter")
 
 
 @app.command("purge")
@@ -232,27 +251,16 @@ def purge(
     json: Json = False,
 ) -> None:
     """Delete letters from the start of each partition."""
-    from headgate.gateway.cli.cluster import with_cluster
     from headgate.gateway.cli.confirmation import confirm
-    from headgate.kafka_client.admin.offsets import bounds, list_offsets, places_of
-    from headgate.kafka_client.admin.offsets import purge as delete_records
-    from headgate.kafka_client.admin.topics import find_topic
 
     until_ms = _timestamp(until)
 
-    async def work(cluster: "RequestClient") -> int:
-        places = places_of(await find_topic(cluster, topic))
-        limits = await bounds(cluster, places)
-        before = {place: end for place, (_, end) in limits.items()}
-        if until_ms is not None:
-            found = await list_offsets(cluster, dict.fromkeys(places, until_ms))
-            before = {place: found[place] if found[place] >= 0 else before[place] for place in places}
-        await delete_records(cluster, before)
-        return sum(max(before[place] - start, 0) for place, (start, _) in limits.items())
+    async def work(letters: "DeadLetterTopic") -> int:
+        return await letters.purge(until_ms, execute=True)
 
     if not confirm(f"delete the letters of {topic}{f' before {until}' if until else ''}?", yes=yes):
         raise AnswerIsNo("nothing deleted")
-    deleted = with_cluster(bootstrap_server, kafka_config, work)
+    deleted = _run(bootstrap_server, kafka_config, topic, work)
     say(f"{deleted} records deleted from {topic}")
     if json:
         print_json({"topic": topic, "deleted": deleted})
@@ -264,13 +272,41 @@ def _run(
     """Run `work` on the topic. Raises KafkaClientError."""
     import asyncio
 
-    from headgate.gateway.kafka.cluster import connection_options
-    from headgate.gateway.kafka.dead_letter_topic import DeadLetterTopic
+    from headgate.gateway.kafka.cluster import connect, connection_options
+    from headgate.proxy.dead_letters.topic import DeadLetterTopic
 
     async def run() -> T:
-        return await work(DeadLetterTopic(connection_options(bootstrap_server, kafka_config), topic))
+        options = connection_options(bootstrap_server, kafka_config)
+        async with connect(options) as cluster:
+            return await work(DeadLetterTopic(options, cluster, topic))
 
     return asyncio.run(run())
+
+
+async def _repair(
+    stack: AsyncExitStack,
+    schema_id: int | None,
+    subject: str | None,
+    patch: str | None,
+    registry_url: str,
+    *,
+    is_native: bool,
+) -> "Repair | None":
+    """Raises UsageError."""
+    from headgate.gateway.cli.registry_client import open_registry
+    from headgate.proxy.dead_letters.jq_patch import InvalidPatch, JqPatch
+    from headgate.proxy.dead_letters.repair import Repairs, ValueSchema
+
+    schema = None if schema_id is None and subject is None else ValueSchema(schema_id, subject)
+    if schema is None and patch is None:
+        return None
+    registry = open_registry(registry_url, RuleAction.FAIL)
+    stack.push_async_callback(registry.close)
+    try:
+        program = None if patch is None else await stack.enter_async_context(JqPatch(patch))
+    except InvalidPatch as error:
+        raise UsageError(str(error)) from error
+    return Repairs(registry, schema, program, native_logical=is_native)
 
 
 def _filter(
@@ -282,13 +318,13 @@ def _filter(
     *,
     transient: bool,
 ) -> "LetterFilter":
-    from headgate.gateway.kafka.dead_letter_topic import LetterFilter
-    from headgate.serdes import Reason
+    from headgate.proxy.dead_letters.letter import InvalidFilter, LetterFilter, reason_names
 
-    names = {name.upper() for name in reasons or []} | ({TRANSIENT} if transient else set())
-    if unknown := sorted(names - set(Reason.__members__)):
-        raise UsageError(f"{unknown[0]} is not a reason", next_step=f"use one of {', '.join(Reason.__members__)}")
-    return LetterFilter(frozenset(names), schema_id, application, _timestamp(since), _timestamp(until))
+    try:
+        names = reason_names([*(reasons or ()), *((TRANSIENT,) if transient else ())])
+    except InvalidFilter as error:
+        raise UsageError(str(error)) from error
+    return LetterFilter(names, schema_id, application, _timestamp(since), _timestamp(until))
 
 
 def _timestamp(text: str | None) -> int | None:
@@ -311,28 +347,3 @@ def _time(at_ms: int | None) -> str | None:
     if at_ms is None:
         return None
     return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(at_ms / 1000))
-
-
-def _document(stored: "StoredLetter", payload: bytes | None = None) -> dict[str, object]:
-    from base64 import b64encode
-
-    letter = stored.letter
-    return {
-        "partition": stored.record.partition,
-        "offset": stored.record.offset,
-        "source": {
-            "topic": letter.origin.topic or None,
-            "partition": letter.origin.partition,
-            "offset": letter.origin.offset,
-        },
-        "part": letter.part,
-        "reason": None if letter.reason is None else letter.reason.name,
-        "detail": letter.detail,
-        "schema_id": letter.schema_id,
-        "application": letter.application,
-        "attempt": letter.attempt,
-        "failed_at": stored.failed_at_ms,
-        "state": str(stored.state),
-        "convention": letter.convention,
-        **({} if payload is None else {"payload_base64": b64encode(payload).decode()}),
-    }

@@ -1,4 +1,4 @@
-from headgate.gateway.records.hex_dump import DUMP_BYTES_MAX, fault_position, hex_dump
+from headgate.proxy.dead_letters.hex_dump import DUMP_BYTES_MAX, fault_position, hex_dump
 from headgate.serdes import DeadLetter, Reason, Record
 
 
