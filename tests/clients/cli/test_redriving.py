@@ -34,7 +34,7 @@ async def run(
 def test_concurrent_runs_send_each_letter_once(cli: Cli, topic: str) -> None:
     write(cli, f"{topic}.dead", [letter(topic, number) for number in range(LETTERS)])
 
-    async def both() -> list[Report]:
+    async def both() -> tuple[Report, Report]:
         meeting = asyncio.Barrier(2)
 
         def once() -> Callable[[StoredLetter], Awaitable[bytes | None]]:
