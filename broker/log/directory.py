@@ -42,7 +42,7 @@ class DataDirectory:
     def __init__(self, path: Path, boot_id: str | None = None) -> None:
         self.path = path
         self._boot_id = boot_id if boot_id is not None else system_calls.boot_id()
-        self._lock_fd = -1
+        self._lock_fd: int | None = None
         self.reserve = DiskReserve(path)
         self.last_run = LastRun(stopped_cleanly=False, same_boot=False)
         self.recovery_points: dict[str, int] = {}
@@ -60,7 +60,7 @@ class DataDirectory:
             fcntl.flock(self._lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(self._lock_fd)
-            self._lock_fd = -1
+            self._lock_fd = None
             raise DataDirectoryLocked(
                 f"{self.path} is in use by another process; stop it, or give this one another data directory"
             ) from error
@@ -95,9 +95,9 @@ class DataDirectory:
             if clean:
                 self.reserve.use(lambda: write_checked(self.path / "clean-shutdown", b"clean"))
         finally:
-            if self._lock_fd >= 0:
+            if self._lock_fd is not None:
                 os.close(self._lock_fd)
-                self._lock_fd = -1
+                self._lock_fd = None
 
     def partition_path(self, topic: str, index: int) -> Path:
         return self.path / f"{topic}-{index}"

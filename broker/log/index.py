@@ -127,7 +127,7 @@ class TimeIndex:
 
     def last_before(self, relative_offset: int) -> tuple[int, int]:
         """Return the last entry before `relative_offset`, or (-1, 0) if there is none."""
-        for start in range(len(self.entries) - 12, -1, -12):
+        for start in reversed(range(0, len(self.entries), 12)):
             found: tuple[int, int] = _TIME_ENTRY.unpack_from(self.entries, start)
             if found[1] < relative_offset:
                 return found

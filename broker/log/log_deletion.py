@@ -62,7 +62,7 @@ def confirm_times(log: "PartitionLog", now_ms: int) -> Iterator[None]:
     Runs before retention by time. Yields after each batch. Raises OSError, StorageError.
     """
     oldest = log.segments[0]
-    if oldest.size_bytes == 0 or oldest.has_confirmed_times or not log.settings.deletes_old_segments:
+    if oldest.has_confirmed_times or not log.settings.deletes_old_segments:
         return
     if len(log.segments) > 1 and oldest.largest_timestamp < 0:
         found = oldest.read_indexes()

@@ -65,9 +65,9 @@ class PartitionLog:
         self.name = directory.name
         self.settings = settings
         self.segments: list[Segment] = []
-        self.log_start_offset = 0
-        self.log_end_offset = 0
-        self.flushed_offset = 0
+        self.log_start_offset: int
+        self.log_end_offset: int
+        self.flushed_offset: int
         """Everything before this offset is on the disk."""
         self.hidden = HiddenBatches()
         self.on_visible: Callable[[int], None] | None = None
@@ -75,7 +75,7 @@ class PartitionLog:
         self.unflushed_since_ms = 0
         """The last time at which the log was seen fully flushed, on the monotonic clock."""
         self.producers = ProducerStates()
-        self.leader_epoch = 0
+        self.leader_epoch: int
         self.epochs: list[tuple[int, int]] = []
         """(leader epoch, first offset written in it), ascending."""
         self.failure: StorageError | None = None
@@ -302,9 +302,7 @@ class PartitionLog:
         if number < len(self.segments) - 1 and segment not in self._open_sealed:
             self._open_sealed.append(segment)
             if len(self._open_sealed) > open_sealed_segments_max:
-                oldest = self._open_sealed.pop(0)
-                if oldest is not self.segments[-1]:
-                    oldest.forget()
+                self._open_sealed.pop(0).forget()
         return segment
 
     def batches_from(self, offset: int, *, wait: bool = True) -> Iterator[tuple[Segment, int, BatchHeader]]:

@@ -90,9 +90,7 @@ def open_log(
     end, is_cut = segments[first].base_offset, False
     for number in range(first, len(segments)):
         segment = segments[number]
-        trusted_offset = segment.base_offset
-        if last_run.stopped_cleanly or segment.base_offset < recovery_point:
-            trusted_offset = _trust_indexes(segment, recovery_point, last_run)
+        trusted_offset = _trust_indexes(segment, recovery_point, last_run)
         is_last = number == len(segments) - 1
         end = _recover_segment(log, segment, trusted_offset, recovery_point, last_run, is_last=is_last)
         if is_last or end >= segments[number + 1].base_offset:
@@ -118,7 +116,7 @@ def open_log(
     log.flushed_offset = log.log_end_offset if last_run.stopped_cleanly else min(recovery_point, log.log_end_offset)
     drop_after(directory, log.log_end_offset)
     _restore_producers(log, now_ms)
-    log.epochs = [entry for entry in log.epochs if entry[1] <= log.log_end_offset]
+    log.epochs = [entry for entry in log.epochs if entry[1] < log.log_end_offset]
     log.drop_segments_before_start()
     if log.flushed_offset < log.log_end_offset:
         _make_durable(log)

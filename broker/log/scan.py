@@ -60,7 +60,7 @@ def scan(
         if sound:
             header = read_header(chunk, inside)
             sound = plausible(header, position, limit) and (
-                header.base_offset == next_offset or (after_damage and header.base_offset > next_offset)
+                header.base_offset >= next_offset if after_damage else header.base_offset == next_offset
             )
         if sound and check:
             size = header.size_bytes
@@ -94,8 +94,8 @@ def find_sound(file: LogFile, start: int, limit: int, offset_min: int) -> int:
     starts = b"|".join(re.escape(each.to_bytes(4)) for each in (upper, upper + 1))
     pattern = re.compile(b"(?=(?:" + starts + b").{12}\x02)", re.DOTALL)
     position = start
-    while position < limit:
-        chunk = file.read(position, min(chunk_bytes, limit - position))
+    while True:
+        chunk = file.read(position, chunk_bytes)
         if len(chunk) < HEADER_BYTES:
             return limit
         for match in pattern.finditer(chunk):
@@ -103,7 +103,6 @@ def find_sound(file: LogFile, start: int, limit: int, offset_min: int) -> int:
             if _is_sound(file, candidate, limit, offset_min):
                 return candidate
         position += len(chunk) - HEADER_BYTES + 1
-    return limit
 
 
 def _is_sound(file: LogFile, position: int, limit: int, offset_min: int) -> bool:

@@ -121,3 +121,23 @@ def test_an_append_that_found_no_descriptor_for_its_sync_leaves_no_gap(
     again = Journal(open_at(tmp_path, KILLED), ManualClock())
     assert state_of(again) == {**expected, b"after": b"1"}
     assert again.damage == []
+
+
+def test_the_first_copy_of_a_damaged_journal_is_kept(tmp_path: Path) -> None:
+    journal = Journal(open_at(tmp_path), ManualClock())
+    journal.append_now([(b"a", b"1")])
+    journal.log.roll(0)
+    copies = [segment.path("log.damaged") for segment in journal.log.segments]
+    copies[0].write_bytes(b"first copy")
+    journal.append_now([(b"a", b"2")])
+    journal.replace_damaged(lambda: iter([(b"a", b"2")]))
+    assert copies[0].read_bytes() == b"first copy"
+    assert copies[1].stat().st_size > 0
+    assert list(journal.entries()) == [(b"a", b"2")]
+    assert journal.log.log_start_offset == 2
+    # The next damage keeps the new segments, but no empty one.
+    journal.log.roll(0)
+    empty = journal.log.segments[-1].path("log.damaged")
+    assert journal.log.segments[-1].size_bytes == 0
+    journal.replace_damaged(lambda: iter([(b"a", b"2")]))
+    assert not empty.exists()

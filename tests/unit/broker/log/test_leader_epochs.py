@@ -38,6 +38,7 @@ def test_a_log_of_one_epoch_ends_with_it(epoch: int, expected: tuple[int, int]) 
         (9, 2, (2, 10)),
         (9, 1, (1, 9)),
         (10, 2, (2, 10)),
+        (10, 3, (3, 10)),
         (10, 4, (4, 25)),
         (11, 2, (2, 11)),
         (11, 3, (3, 11)),

@@ -180,11 +180,23 @@ def test_times_of_an_index_are_confirmed_from_the_batches(tmp_path: Path, damage
         assert (oldest.largest_timestamp, oldest.largest_timestamp_offset) == (NOW_MS, 0)
 
 
+def test_a_segment_without_a_valid_batch_has_no_timestamp(tmp_path: Path) -> None:
+    log = open_at(tmp_path, retention_ms=str(HOUR_MS))
+    append(log, stamped(5))
+    oldest = log.segments[0]
+    oldest.has_confirmed_times = False
+    with oldest.path("log").open("r+b") as file:
+        file.seek(CRC_AT)
+        file.write(bytes(4))
+    assert len(list(confirm_times(log, NOW_MS))) == 1
+    assert (oldest.largest_timestamp, oldest.largest_timestamp_offset, oldest.is_damaged) == (-1, 0, True)
+
+
 @pytest.mark.parametrize("reason", ["empty", "confirmed", "compacted", "young"])
 def test_times_are_not_read_without_need(tmp_path: Path, reason: str) -> None:
     options: dict[str, Any] = {"cleanup_policy": "compact"} if reason == "compacted" else {}
     log = open_at(tmp_path, retention_ms=str(HOUR_MS), **options)
     if reason != "empty":
         append(log, stamped(NOW_MS if reason == "young" else 1))
-    log.segments[0].has_confirmed_times = reason == "confirmed"
+    log.segments[0].has_confirmed_times = reason in ("confirmed", "empty")
     assert list(confirm_times(log, NOW_MS)) == []

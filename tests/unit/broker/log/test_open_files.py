@@ -185,11 +185,40 @@ def test_connections_evict_the_cache_before_they_use_up_the_spare_descriptors(tm
         file = IdleFile()
         kept.append(file)
         cache.add(file, file.descriptor)
-    rooms = 0
+    file = IdleFile()
+    cache.add(file, file.descriptor)
+    assert len(cache) == cache.files_max, "a file was evicted"
+    cache.make_room()
+    assert cache.files_max - len(cache) == max(8, cache.files_max // 16)
+    rooms = 1
     while cache.make_room():
         rooms += 1
     assert len(cache) == files_min
     assert rooms < other_descriptors // 2
+
+
+@pytest.mark.parametrize(
+    ("descriptors", "files_max", "highest_number"),
+    [(1, 1, 1), (4, 2, 4), (64, 32, 56), (256, 128, 224), (1024, 704, 992), (10**6, 65_536, 10**6 - 32)],
+)
+def test_the_cache_leaves_descriptors_to_others(descriptors: int, files_max: int, highest_number: int) -> None:
+    cache = OpenFiles(descriptors)
+    assert (cache.files_max, cache._descriptor_max) == (files_max, highest_number)
+
+
+def test_a_high_descriptor_number_evicts_some_files() -> None:
+    cache = OpenFiles(1024)
+    kept = [IdleFile() for _ in range(20)]
+    for file in kept:
+        cache.add(file, file.descriptor)
+    descriptor = UnopenedDescriptor()
+    descriptor.number = cache._descriptor_max - 1
+    newest = IdleFile()
+    cache.add(newest, descriptor)
+    assert len(cache) == 21
+    descriptor.number += 1
+    cache.add(newest, descriptor)
+    assert len(cache) == 22 - 8
 
 
 def test_a_deleted_file_is_never_created_again(tmp_path: Path, small_cache: OpenFiles) -> None:
