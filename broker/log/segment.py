@@ -327,7 +327,7 @@ class Segment:
 
     def require_indexes(self) -> None:
         """Load the indexes. Raises ColdRead if this would wait for the disk or if they must be rebuilt."""
-        if self._index is None or self._time_index is None:
+        if self._index is None:
             require_cached(self.path("index"), self.path("timeindex"))
             self._load_indexes(wait=False)
 

@@ -123,8 +123,6 @@ def find_largest_timestamp(log: "PartitionLog", *, wait: bool, searched: Searche
     for number, segment in enumerate(log.segments):
         if number < len(log.segments) - 1:
             segment.load_times(wait=wait)
-        if segment.size_bytes == 0 or segment.base_offset >= log.high_watermark:
-            break
         newest = segment.largest_timestamp, segment.largest_timestamp_offset
         if newest[1] >= log.high_watermark:
             newest = _newest_visible(log, segment, wait=wait)

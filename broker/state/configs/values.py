@@ -91,9 +91,9 @@ def _java_double(value: float) -> str:
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
     number = Decimal(repr(value)).normalize()
-    digits = "".join(map(str, number.as_tuple().digits))
-    sign = "-" if value < 0 else ""
-    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{number.adjusted()}"
+    parts = number.as_tuple()
+    digits = "".join(map(str, parts.digits))
+    return f"{'-' * parts.sign}{digits[0]}.{digits[1:] or '0'}E{number.adjusted()}"
 
 
 def at_least(minimum: int) -> Check:

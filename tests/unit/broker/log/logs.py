@@ -32,6 +32,12 @@ def numbered(first: int, count: int = 1, **fields: int) -> bytes:
     return Batch(records=rows, **fields).encode()  # type: ignore[arg-type]
 
 
+def stamped(*timestamps: int, max_timestamp: int | None = None, base_offset: int = 0) -> bytes:
+    """Return a batch of records with these timestamps."""
+    records = [NewRecord(b"v", timestamp=timestamp) for timestamp in timestamps]
+    return Batch(records, max_timestamp=max_timestamp, base_offset=base_offset).encode()
+
+
 def append(log: PartitionLog, batch: bytes) -> int:
     return log.append(batch, validate_produced(batch)[1], NOW_MS)
 

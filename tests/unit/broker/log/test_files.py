@@ -44,10 +44,11 @@ def test_a_released_file_is_synced_if_that_matters(
 
 
 def test_the_first_sync_of_a_new_file_includes_its_name(file: LogFile, syncs: list[str], tmp_path: Path) -> None:
-    assert file.is_dirty
+    states = [file.is_dirty]
     file.sync()
-    assert not file.is_dirty
     file.sync()
+    states.append(file.is_dirty)
+    assert states == [True, False]
     assert syncs == ["content", tmp_path.name, "content"]
     other = LogFile(file.path)
     assert not other.is_dirty

@@ -11,8 +11,7 @@ from headgate.broker.log.log_deletion import confirm_times, move_start, remove_o
 from headgate.broker.log.partition_log import PartitionLog
 from headgate.broker.log.start_offset import write_start_offset
 from headgate.broker.runtime.errors import StorageError
-from tests.unit.broker.log.logs import NOW_MS, append, assert_dense, fill, numbered, open_at
-from tests.wire.record_batches import Batch, NewRecord
+from tests.unit.broker.log.logs import NOW_MS, append, assert_dense, fill, numbered, open_at, stamped
 
 HOUR_MS = 3_600_000
 CRC_AT = 17
@@ -129,10 +128,6 @@ def test_retention_by_size_is_exact(tmp_path: Path, kept: int) -> None:
     assert log.size_bytes == sum(sizes[10 - kept :])
     log.settings = open_at(tmp_path / "another", cleanup_policy="compact", retention_bytes="0").settings
     assert remove_old_segments(log, NOW_MS, 100) == 0
-
-
-def stamped(timestamp: int) -> bytes:
-    return Batch(records=[NewRecord(b"v", timestamp=timestamp)]).encode()
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import errno
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,12 +23,17 @@ class FakeFile:
         self.cold = cold
         self.error = error
         self.probes: list[int] = []
+        self.probed_bytes = 0
         self.reads: list[tuple[int, int]] = []
 
     def preadv(self, number: int, buffers: Any, position: int, flags: int = 0) -> int:
         assert number == 7
         length = sum(len(buffer) for buffer in buffers)
-        (self.probes.append(position) if flags else self.reads.append((position, length)))
+        if flags:
+            self.probes.append(position)
+            self.probed_bytes = length
+        else:
+            self.reads.append((position, length))
         if self.error is not None:
             raise self.error
         if flags and self.cold(position):
@@ -62,7 +68,7 @@ def test_the_first_byte_and_the_end_of_each_step_are_probed(
 ) -> None:
     file = use(FakeFile(10 * STEP))
     assert cached_bytes(DESCRIPTOR, 5, length) == length
-    assert file.probes == probes
+    assert (file.probes, file.probed_bytes) == (probes, 1)
 
 
 @pytest.mark.parametrize(
@@ -111,12 +117,13 @@ def test_a_thread_reads_a_range_in_pieces(
     use: Callable[[FakeFile], FakeFile], size: int, error: OSError | None, reads: list[tuple[int, int]]
 ) -> None:
     file = use(FakeFile(size, error=error))
-    ColdReads([].append).read(DESCRIPTOR, 3, 10, bytearray(4))
+    posted: list[Callable[[], None]] = []
+    ColdReads(posted.append).read(DESCRIPTOR, 3, 10, bytearray(4))
     assert file.reads == reads
 
 
 def pending(done: list[str], ranges: int = 2) -> PendingRead:
-    work = [lambda number=number: done.append(f"work {number}") for number in range(2)]  # type: ignore[misc]
+    work: list[Callable[[], None]] = [partial(done.append, f"work {number}") for number in range(2)]
     return PendingRead([(DESCRIPTOR, 100 * number, 10) for number in range(ranges)], work, lambda: done.append("done"))
 
 

@@ -1,17 +1,19 @@
 """One segment: index entries, lookups by offset, verification of batches that another process wrote, rolls."""
 
-import errno
 import struct
 from pathlib import Path
 
 import pytest
 
-from headgate.broker.log import partition_log, segment
+from headgate.broker.log import index, segment
+from headgate.broker.log.index import OffsetIndex
+from headgate.broker.log.page_cache import ColdRead
 from headgate.broker.log.partition_log import PartitionLog
 from headgate.broker.log.segment import Segment
+from headgate.broker.log.verified_ranges import VerifiedRanges
 from headgate.broker.runtime.errors import StorageError
 from headgate.wire.errors import CorruptBatch
-from tests.unit.broker.log.logs import KILLED, NOW_MS, append, fill, numbered, open_at
+from tests.unit.broker.log.logs import KILLED, NOW_MS, append, fill, numbered, open_at, stamped
 from tests.wire.record_batches import Batch, NewRecord
 
 CRC_AT = 17
@@ -25,10 +27,6 @@ def entries(one: Segment) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]
         list(struct.iter_unpack(">ii", one.index.to_bytes())),
         list(struct.iter_unpack(">qi", one.time_index.entries)),
     )
-
-
-def stamped(*timestamps: int) -> bytes:
-    return Batch([NewRecord(b"v", timestamp=timestamp) for timestamp in timestamps]).encode()
 
 
 def damage(one: Segment, position: int) -> None:
@@ -151,7 +149,7 @@ def test_a_read_ends_before_a_damaged_batch(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("offset", "found"), [(2, 2), (3, None), (4, 4)])
 def test_a_damaged_batch_is_not_located(tmp_path: Path, offset: int, found: int | None) -> None:
     one = reopened(tmp_path).segments[0]
-    one._index = segment.OffsetIndex()
+    one._index = OffsetIndex()
     damage(one, 3 * SIZE)
     if found is None:
         with pytest.raises(CorruptBatch, match="offset 3 in"):
@@ -165,7 +163,7 @@ def test_wrong_indexes_are_rebuilt(tmp_path: Path) -> None:
     one = log.segments[0]
     assert one.entry_point(5) == (5, 5 * SIZE)
     assert one.entry_point(-1) == (0, 0)
-    wrong = segment.OffsetIndex()
+    wrong = OffsetIndex()
     wrong.append(4, 5 * SIZE)
     one._index = wrong
     assert one.entry_point(3) == (0, 0)
@@ -215,98 +213,6 @@ def test_a_removed_segment_is_not_opened_again(tmp_path: Path) -> None:
         _ = one.file
 
 
-@pytest.mark.parametrize(
-    ("configs", "limit", "segments"),
-    [
-        ({"internal_segment_bytes": str(2 * SIZE)}, None, [0, 2, 4]),
-        ({"internal_segment_bytes": str(2 * SIZE - 1)}, None, [0, 1, 2, 3, 4]),
-        ({"index_interval_bytes": "0", "segment_index_bytes": "16"}, None, [0, 3]),
-        ({"index_interval_bytes": "0", "segment_index_bytes": "15"}, None, [0, 2, 4]),
-        ({}, 2, [0, 3]),
-        ({}, 4, [0]),
-        ({}, 3, [0, 4]),
-    ],
-)
-def test_a_full_segment_is_rolled(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    configs: dict[str, str],
-    limit: int | None,
-    segments: list[int],
-) -> None:
-    if limit is not None:
-        monkeypatch.setattr(partition_log, "relative_offset_max", limit)
-    log = open_at(tmp_path, **configs)
-    for _ in range(5):
-        append(log, numbered(log.log_end_offset))
-    assert [one.base_offset for one in log.segments] == segments
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "age_ms", "is_rolled"),
-    [
-        (0, 1000, 0, False),
-        (0, 1001, 0, True),
-        # Without a timestamp, the age of the segment counts.
-        (-1, 5000, 1000, False),
-        (-1, 5000, 1001, True),
-        (5000, -1, 1000, False),
-        (5000, -1, 1001, True),
-        (5000, 6000, 9000, False),
-    ],
-)
-def test_a_segment_is_rolled_by_time(tmp_path: Path, first: int, second: int, age_ms: int, is_rolled: bool) -> None:
-    log = open_at(tmp_path, segment_ms="1000")
-    append(log, stamped(first))
-    log.segments[0].created_ms = NOW_MS - age_ms
-    append(log, stamped(second))
-    assert len(log.segments) == (2 if is_rolled else 1)
-
-
-def test_the_first_batch_of_a_segment_may_have_any_size(tmp_path: Path) -> None:
-    log = open_at(tmp_path, internal_segment_bytes="100", segment_ms="1")
-    append(log, Batch([NewRecord(bytes(5000), timestamp=1)]).encode())
-    assert len(log.segments) == 1
-
-
-def test_whether_more_batches_follow_a_region(tmp_path: Path) -> None:
-    log = open_at(tmp_path, internal_segment_bytes=str(2 * SIZE))
-    for _ in range(4):
-        append(log, numbered(log.log_end_offset))
-
-    def more_after(offset: int, batches: int) -> bool:
-        region = log.read(offset, batches * SIZE, at_least_one=True)
-        assert region is not None
-        return log.has_more(region)
-
-    assert [more_after(offset, 1) for offset in range(4)] == [True, True, True, False]
-    assert [more_after(0, 2), more_after(2, 2)] == [True, False]
-    log.roll(NOW_MS)
-    # The last segment is empty.
-    assert [more_after(offset, 1) for offset in range(4)] == [True, True, True, False]
-    log.append(numbered(4), partition_log.read_header(numbered(4)), NOW_MS, awaits_flush=True)
-    # The batch in the last segment is hidden.
-    assert [more_after(offset, 1) for offset in range(4)] == [True, True, True, False]
-    assert log.note_flushed(5) == SIZE
-    assert [more_after(offset, 1) for offset in range(5)] == [True, True, True, True, False]
-
-
-def test_a_few_sealed_segments_stay_open_after_a_read(tmp_path: Path) -> None:
-    log = open_at(tmp_path, internal_segment_bytes=str(2 * SIZE))
-    for _ in range(10):
-        append(log, numbered(log.log_end_offset))
-    for one in log.segments[:-1]:
-        one.forget()
-    for offset in (0, 2, 4, 2, 6, 4, 8):
-        log.read(offset, 1, at_least_one=True)
-    # The last segment is always open and does not count.
-    assert [one.base_offset for one in log.segments if one._index is not None] == [4, 6, 8]
-    log.delete_records(6)
-    log.read(6, 1, at_least_one=True)
-    assert [one.base_offset for one in log._open_sealed] == [6]
-    assert log._base_offsets == [one.base_offset for one in log.segments] == [6, 8]
-
-
 def test_lookups_skip_damaged_batches(tmp_path: Path) -> None:
     log = reopened(tmp_path, 4)
     damage(log.segments[0], SIZE)
@@ -315,38 +221,98 @@ def test_lookups_skip_damaged_batches(tmp_path: Path) -> None:
     assert [header.base_offset for _, _, header in log.batches_from(3)] == [3]
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
-def test_a_segment_is_rolled_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    def fails(*_: object) -> None:
-        raise StorageError("no", number)
-
-    log = open_at(tmp_path)
-    append(log, numbered(0))
-    monkeypatch.setattr(partition_log, "write_snapshot", fails)
-    if number == errno.EIO:
-        with pytest.raises(StorageError):
+def later_segment(tmp_path: Path) -> Segment:
+    """The second segment of a log, with offsets 5 to 9, written by another process."""
+    log = open_at(tmp_path, index_interval_bytes="0")
+    for number in range(10):
+        if number == 5:
             log.roll(NOW_MS)
-        assert log.failure is not None
-    else:
-        assert log.roll(NOW_MS).base_offset == 1
-        assert log.failure is None
-    assert len(log.segments) == (1 if number == errno.EIO else 2)
+        append(log, numbered(number))
+    log.close()
+    return open_at(tmp_path, index_interval_bytes="0").segments[1]
 
 
-def test_unflushed_segments_start_at_the_flushed_offset(tmp_path: Path) -> None:
-    log = open_at(tmp_path, internal_segment_bytes=str(2 * SIZE), index_interval_bytes="0")
-    for _ in range(5):
+@pytest.mark.parametrize("wait", [True, False])
+def test_offsets_in_indexes_are_relative_to_the_segment(tmp_path: Path, wait: bool) -> None:
+    one = later_segment(tmp_path)
+    assert entries(one)[0] == [(number, number * SIZE) for number in range(1, 5)]
+    assert (one.largest_timestamp, one.largest_timestamp_offset) == (NOW_MS + 9, 9)
+    assert [one.entry_point(offset, wait=wait) for offset in (0, 5, 7, 99)] == [
+        (5, 0),
+        (5, 0),
+        (7, 2 * SIZE),
+        (9, 4 * SIZE),
+    ]
+    assert [one.locate(offset, wait=wait)[0] for offset in range(5, 10)] == [number * SIZE for number in range(5)]
+    one.scan_indexes()
+    assert (one.largest_timestamp, one.largest_timestamp_offset) == (NOW_MS + 9, 9)
+    one.cut(2 * SIZE, 7)
+    assert entries(one) == ([], [])
+
+
+def test_the_header_at_the_end_of_a_chunk_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = open_at(tmp_path)
+    for _ in range(4):
         append(log, numbered(log.log_end_offset))
-    starts = {}
-    for flushed in range(6):
-        log.flushed_offset = flushed
-        starts[flushed] = [(one.base_offset, position) for one, position in log.unflushed_ranges()]
-        assert [file.path.name for file in log.unflushed_files()] == [f"{base:020d}.log" for base, _ in starts[flushed]]
-    assert starts == {
-        0: [(0, 0), (2, 0), (4, 0)],
-        1: [(0, SIZE), (2, 0), (4, 0)],
-        2: [(2, 0), (4, 0)],
-        3: [(2, SIZE), (4, 0)],
-        4: [(4, 0)],
-        5: [(4, 0)],
-    }
+    monkeypatch.setattr(segment, "lookup_bytes", 61)
+    region = log.read(0, SIZE + 10, at_least_one=True)
+    assert region is not None
+    assert region.length == SIZE
+    assert [log.segments[0].locate(offset)[0] for offset in range(4)] == [number * SIZE for number in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "is_confirmed", "is_rebuilt"), [(5, False, False), (-1, False, True), (-1, True, False)]
+)
+def test_times_are_loaded_from_the_index_or_from_the_batches(
+    tmp_path: Path, timestamp: int, is_confirmed: bool, is_rebuilt: bool
+) -> None:
+    log = open_at(tmp_path)
+    append(log, stamped(-1))
+    append(log, stamped(timestamp))
+    log.roll(NOW_MS)
+    log.close()
+    one = Segment(tmp_path, 0, NOW_MS, log.segments[0].size_bytes)
+    one.has_confirmed_times = is_confirmed
+    one.path("index").write_bytes(b"")
+    one.load_times()
+    assert (one.largest_timestamp, one.largest_timestamp_offset) == (timestamp, 1 if timestamp == 5 else 0)
+    assert one.has_confirmed_times is (is_confirmed or is_rebuilt)
+    # Known times and an empty segment need no index.
+    one.forget()
+    if timestamp == 5:
+        one.load_times()
+        assert one._index is None
+    empty = Segment(tmp_path, 2, NOW_MS)
+    empty.forget()
+    empty.load_times()
+    assert empty._index is None
+
+
+def test_times_outside_the_page_cache_are_not_awaited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = open_at(tmp_path)
+    append(log, stamped(5))
+    log.roll(NOW_MS)
+    log.close()
+    one = Segment(tmp_path, 0, NOW_MS, log.segments[0].size_bytes)
+    monkeypatch.setattr(index, "cached_bytes", lambda *_: 0)
+    with pytest.raises(ColdRead):
+        one.load_times(wait=False)
+    one.load_times()
+    assert one.largest_timestamp == 5
+
+
+def test_verified_ranges_are_merged() -> None:
+    ranges = VerifiedRanges()
+    ranges.add(10, 20)
+    ranges.add(30, 40)
+    assert [ranges.end_at(position) for position in (9, 10, 19, 20, 30, 40)] == [None, 20, 20, None, 40, None]
+    ranges.add(50, 60)
+    assert ranges._ranges == [(10, 20), (30, 40), (50, 60)]
+    ranges.add(20, 30)
+    assert ranges._ranges == [(10, 40), (50, 60)]
+    ranges.add(0, 5)
+    ranges.add(45, 55)
+    assert ranges._ranges == [(0, 5), (10, 40), (45, 60)]
+    ranges.add(12, 15)
+    assert ranges._ranges == [(0, 5), (10, 40), (45, 60)]

@@ -17,16 +17,10 @@ from headgate.broker.log.time_search import (
 )
 from headgate.wire.errors import InvalidBatch
 from headgate.wire.record_batch import read_header
-from tests.unit.broker.log.logs import NOW_MS, append, open_at
-from tests.wire.record_batches import Batch, NewRecord
+from tests.unit.broker.log.logs import NOW_MS, append, open_at, stamped
 
 
-def stamped(*timestamps: int, max_timestamp: int | None = None, **fields: Any) -> bytes:
-    records = [NewRecord(b"v", timestamp=timestamp) for timestamp in timestamps]
-    return Batch(records, max_timestamp=max_timestamp, **fields).encode()
-
-
-def filled(tmp_path: Path, *batches: bytes, **configs: str) -> PartitionLog:
+def filled(tmp_path: Path, *batches: bytes, **configs: Any) -> PartitionLog:
     log = open_at(tmp_path, **configs)
     for batch in batches:
         log.append(batch, read_header(batch), NOW_MS)
@@ -135,7 +129,7 @@ def test_segments_before_the_timestamp_are_skipped(tmp_path: Path, wait: bool) -
         log.roll(NOW_MS)
     log.close()
     log = open_at(tmp_path)
-    searched = None if wait else {}
+    searched: Searched | None = None if wait else {}
 
     def found(timestamp: int) -> Any:
         return log.offset_for_timestamp(timestamp, wait=wait, searched=searched)
