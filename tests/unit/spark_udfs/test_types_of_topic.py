@@ -146,7 +146,37 @@ def test_a_batch_is_limited_by_the_columns_of_all_subjects() -> None:
     assert len(pieces) > 3
     assert sum(len(piece.reasons) for piece in pieces) == len(rows)
     assert all(piece.reasons.null_count == len(piece.reasons) for piece in pieces)
-    assert max(len(piece.reasons) for piece in pieces) <= 400 // (8 * 6)
+    assert max(len(piece.reasons) for piece in pieces) == 400 // (8 * 6)
+    ids = [value[name]["id"] for piece in pieces for value in piece.values.to_pylist() for name in value if value[name]]
+    assert ids == [7, 8, 8] * 20
+
+
+def test_headers_follow_the_payloads_of_a_limited_batch() -> None:
+    spec = replace(BOTH, batch_bytes_max=8 * 6)
+    kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    entries = [[{"key": VALUE_HEADER, "value": b"\0" + number.to_bytes(4)}] for number in (2, 1, 2)]
+    bodies = [GOOD_REFUND[5:], GOOD_ORDER[5:], GOOD_REFUND[5:]]
+    pieces = [columns for _, columns in spec.in_pieces(binary(bodies), pa.array(entries, kind))]
+    assert [reason for piece in pieces for reason in piece.reasons.to_pylist()] == [None] * 3
+    assert [number for piece in pieces for number in piece.schema_ids.to_pylist()] == [2, 1, 2]
+
+
+def test_two_rows_of_several_subjects_can_be_too_large_for_one_batch() -> None:
+    rows = [GOOD_ORDER, payload(REFUND, {"id": 1, "why": "x" * 300}, 2)]
+    spec = replace(BOTH, batch_bytes_max=300)
+    with pytest.raises(BatchTooLarge):
+        spec.decoder().decode(binary(rows))
+    pieces = [columns for _, columns in spec.in_pieces(binary(rows))]
+    assert [len(piece.reasons) for piece in pieces] == [1, 1]
+    assert [reason for piece in pieces for reason in piece.reasons.to_pylist()] == [None, None]
+
+
+@pytest.mark.parametrize("schema_id", [0x01020304, 0xFFFFFFFF])
+def test_all_four_bytes_of_a_schema_id_count(schema_id: int) -> None:
+    spec = typed(reader("Order", ORDER, schema_id), reader("Refund", REFUND, 2))
+    columns = decoded(spec, [payload(ORDER, {"id": 7}, schema_id), GOOD_REFUND])
+    assert columns.reasons.to_pylist() == [None, None]
+    assert columns.schema_ids.to_pylist() == [schema_id, 2]
 
 
 def test_large_rows_of_several_subjects_are_split() -> None:

@@ -128,6 +128,20 @@ def test_a_stop_does_not_wait_forever_for_a_commit(monkeypatch: pytest.MonkeyPat
     assert query.is_stopped
 
 
+def test_a_stop_waits_for_the_commit_of_the_first_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, query, gate = FakeTime(monkeypatch), FakeQuery(), BatchGate()
+    gate.run(0, lambda: None)
+
+    def then() -> None:
+        if clock.pauses == 3:
+            query.lastProgress = {"batchId": 0}
+
+    clock.then = then
+    running(query, gate).stop()
+    assert clock.pauses == 3
+    assert query.is_stopped
+
+
 @pytest.mark.parametrize("checks", [0, 1])
 def test_a_query_that_has_ended_or_has_no_batch_stops_at_once(monkeypatch: pytest.MonkeyPatch, checks: int) -> None:
     clock, query, gate = FakeTime(monkeypatch), FakeQuery(), BatchGate()

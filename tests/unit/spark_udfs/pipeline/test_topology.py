@@ -88,6 +88,11 @@ def test_unused_steps_are_reported() -> None:
         ("WITH x AS (SELECT * FROM orders) SELECT * FROM x", ["orders"]),
         ("SELECT 'FROM orders' -- FROM payments\n/* JOIN orders */ FROM `customers`", ["customers"]),
         ("SELECT * FROM (SELECT * FROM orders) t, payments", ["orders"]),
+        ("SELECT * FROM orders payments JOIN customers", ["orders", "customers"]),
+        ("SELECT * FROM orders, orders o, payments", ["orders", "payments"]),
+        ("SELECT * FROM orders ORDER BY a, payments", ["orders"]),
+        ("SELECT f(a, b) FROM orders WHERE x IN (1, 2), payments", ["orders"]),
+        ("SELECT `from`, payments FROM `orders`", ["orders"]),
         ("SELECT 1", []),
     ],
 )
