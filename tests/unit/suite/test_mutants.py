@@ -17,6 +17,7 @@ from tests.mutation.mutants import mutants_of
         ("x = a + b", ["x = (a - b)"]),
         ("x = True", ["x = (False)"]),
         ("x = start_ms / 1000", ["x = start_ms / (1001)"]),
+        ("f(strict=True)", ["f(strict=(False))"]),
         ("x = 'é' if a else 7", ["x = 'é' if a else (8)"]),
         ("HEADER_BYTES = 61", ["HEADER_BYTES = (62)"]),
         ("A_MAX = B + 1", ["A_MAX = (B - 1)", "A_MAX = B + (2)"]),
@@ -43,6 +44,7 @@ def test_an_expression_is_changed_in_place(source: str, changed: list[str]) -> N
         "FRAME_BYTES_MAX = 64 * 1024",
         "retry_ms: Final = 100",
         "wait(self._options.request_timeout_ms / 1000)",
+        "zip(a, b, strict=True)",
         "class A:\n    def __repr__(self) -> str:\n        return str(1 + 2)",
     ],
 )
