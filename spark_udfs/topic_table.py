@@ -12,7 +12,7 @@ The reader, the decoder, the columns and the types are those of the Spark data s
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from importlib import import_module
@@ -96,6 +96,26 @@ class TopicTable:
     def offset_count(self) -> int:
         """The size of the offset ranges. Compacted topics and transactions have fewer records."""
         return sum(one.size for one in self._ranges)
+
+    def by_partition(self, starts: Mapping[int, int]) -> "dict[int, TopicTable]":
+        """The read of each partition, which starts at an offset of `starts` if that is later."""
+        read: dict[int, TopicTable] = {}
+        for one in self._ranges:
+            start = min(max(one.start, starts.get(one.at.partition, 0)), one.end)
+            read[one.at.partition] = replace(self, _ranges=(replace(one, start=start),))
+        return read
+
+    @property
+    def end(self) -> int:
+        """The offset after the last record of one partition."""
+        (only,) = self._ranges
+        return only.end
+
+    @property
+    def start(self) -> int:
+        """The first offset of one partition."""
+        (only,) = self._ranges
+        return only.start
 
     @cached_property
     def schema(self) -> "pa.Schema":

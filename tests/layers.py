@@ -32,6 +32,7 @@ PACKAGES: dict[str, Package] = {
         layers=(
             ("settings", "records", "schemas", "timestamps", "port_owner", "supervisor"),
             ("compose", "kafka"),
+            ("transfer",),
             ("cli",),
             ("reference",),
         ),

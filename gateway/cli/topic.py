@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from headgate.gateway.cli import transfer
 from headgate.gateway.cli.cluster import with_cluster
 from headgate.gateway.cli.errors import AnswerIsNo, UsageError
 from headgate.gateway.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, Json, KafkaConfig, TopicName, Yes
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
     from headgate.kafka_client.admin.topics import Topic
     from headgate.kafka_client.request_client import RequestClient
 
-app = typer.Typer(help="Topics: list, create, describe, alter, delete.", no_args_is_help=True)
+app = typer.Typer(help="Topics: list, create, describe, alter, delete, export, import.", no_args_is_help=True)
+app.command("export")(transfer.export)
+app.command("import")(transfer.import_)
 
 ValidateOnly = Annotated[bool, typer.Option("--validate-only", help="Validate the request without changing anything.")]
 

@@ -1,0 +1,1 @@
+"""Copies topics to files and back: `headgate topic export` and `headgate topic import`."""
