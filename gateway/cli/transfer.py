@@ -1,6 +1,5 @@
 """`headgate topic export` and `headgate topic import`."""
 
-import asyncio
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated
 
@@ -51,6 +50,8 @@ def export(
 
     Run it again to add the records that have arrived since.
     """
+    import asyncio
+
     from headgate.gateway.transfer.manifest import BadManifest
     from headgate.spark_udfs.driver.reader_choice import ReaderError
     from headgate.spark_udfs.extra import MissingExtra
@@ -173,6 +174,8 @@ def import_(
 
     The records of a partition stay in order. After an interruption, a few records can be sent twice.
     """
+    import asyncio
+
     from headgate.gateway.transfer.manifest import BadManifest, load
 
     try:

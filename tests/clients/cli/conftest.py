@@ -11,6 +11,7 @@ import pytest
 
 from tests.clients.cli.launcher import Launcher
 from tests.live.headgate import HeadgateBroker
+from tests.live.headgate_registry import HeadgateRegistry
 from tests.live.installation import PYTHONPATH
 
 SECONDS_MAX = 60.0
@@ -89,3 +90,23 @@ def launcher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launcher]:
 @pytest.fixture(scope="session")
 def cli(headgate_broker: HeadgateBroker, launcher: Launcher, tmp_path_factory: pytest.TempPathFactory) -> Cli:
     return Cli(headgate_broker.address, tmp_path_factory.mktemp("cli"), launcher)
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    server = HeadgateRegistry(tmp_path_factory.mktemp("registry"))
+    server.start()
+    yield server.url
+    server.stop()
+
+
+@pytest.fixture
+def schemas(cli: Cli, registry: str) -> Cli:
+    """The command line with the registry's address."""
+
+    class WithRegistry(Cli):
+        @property
+        def environment(self) -> dict[str, str]:
+            return super().environment | {"HEADGATE_REGISTRY_URL": registry}
+
+    return WithRegistry(cli.address, cli.folder, cli._launcher)

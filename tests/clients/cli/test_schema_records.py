@@ -3,7 +3,6 @@
 import base64
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -12,7 +11,6 @@ import pytest
 from pyarrow import lib as pa
 
 from tests.clients.cli.conftest import Cli
-from tests.live.headgate_registry import HeadgateRegistry
 
 ORDER = {
     "type": "record",
@@ -31,31 +29,11 @@ def lines(documents: list[object]) -> bytes:
     return b"".join(json.dumps(document).encode() + b"\n" for document in documents)
 
 
-@pytest.fixture(scope="module")
-def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    server = HeadgateRegistry(tmp_path_factory.mktemp("registry"))
-    server.start()
-    yield server.url
-    server.stop()
-
-
 @pytest.fixture
 def avro(cli: Cli) -> str:
     path = cli.folder / "order.avsc"
     path.write_text(json.dumps(ORDER))
     return str(path)
-
-
-@pytest.fixture
-def schemas(cli: Cli, registry: str) -> Cli:
-    """The command line with the registry's address."""
-
-    class WithRegistry(Cli):
-        @property
-        def environment(self) -> dict[str, str]:
-            return super().environment | {"HEADGATE_REGISTRY_URL": registry}
-
-    return WithRegistry(cli.address, cli.folder, cli._launcher)
 
 
 def test_avro_json_schema_and_protobuf_are_encoded_and_printed_as_json(schemas: Cli, avro: str, tmp_path: Path) -> None:
