@@ -4,7 +4,7 @@ set -eu
 bin=$1
 "$bin/python" -m pip install -q uv
 compile() { "$bin/uv" pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url "$@"; }
-printf 'editables\nhatchling\n' > requirements/build.in
-compile pyproject.toml requirements/build.in -o requirements/base.lock
-compile pyproject.toml requirements/build.in --extra spark -c requirements/base.lock -c requirements/constraints.in -o requirements/spark.lock
+printf 'editables\nhatch-vcs\nhatchling\n' > requirements/build.in
+compile pyproject.toml requirements/build.in --extra server -o requirements/base.lock
+compile pyproject.toml requirements/build.in --extra server --extra spark -c requirements/base.lock -c requirements/constraints.in -o requirements/spark.lock
 compile pyproject.toml requirements/build.in --extra bench -c requirements/spark.lock -o requirements/test.lock

@@ -1,13 +1,14 @@
 """The interface of a schema language: a writer and a reader of bodies."""
 
 from dataclasses import dataclass
-from typing import Any, Protocol
-
-from google.protobuf.message import Message
+from typing import TYPE_CHECKING, Any, Protocol
 
 from headgate.serdes.avro.column_size import DEFAULT_LIMITS, ColumnLimits
 from headgate.serdes.framing import Frame
 from headgate.serdes.outcome import Poison
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class ReadOptions:
     protobuf_as_dict: bool = False
     protobuf_json_names: bool = False
     """With `protobuf_as_dict`: lowerCamelCase names and default values, like Confluent's REST proxy."""
-    protobuf_class: type[Message] | None = None
+    protobuf_class: "type[Message] | None" = None
     """The generated class of the result. If None, a class is created from the schema."""
 
 

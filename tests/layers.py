@@ -131,7 +131,6 @@ PACKAGES: dict[str, Package] = {
         layers=(
             ("service", "assertions", "poison"),
             ("gateway",),
-            ("plugin",),
         ),
     ),
     "web": Package(

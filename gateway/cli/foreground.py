@@ -5,7 +5,7 @@ import signal
 
 from headgate.gateway.cli.errors import ExitCode
 from headgate.gateway.cli.output import print_json_line, say, say_heading
-from headgate.gateway.cli.start_errors import address_error, explained, prepare_data_dir
+from headgate.gateway.cli.start_errors import address_error, explained, need_server_extra, prepare_data_dir
 from headgate.gateway.compose import CannotListen, NoReachableAddress, is_loopback, reachable_host, services
 from headgate.gateway.settings.model import Settings
 from headgate.gateway.supervisor import Service, ServiceDied, Supervisor
@@ -23,6 +23,7 @@ class _Foreground:
     def __init__(self, settings: Settings, json: bool) -> None:
         self._settings = settings
         self._json = json
+        need_server_extra()
         try:
             self._supervisor = Supervisor(services(settings), _pass_on)
         except (CannotListen, NoReachableAddress) as error:

@@ -3,6 +3,7 @@
 import errno
 import os
 import signal
+from importlib.util import find_spec
 from pathlib import Path
 
 from headgate.gateway.cli.errors import CommandError
@@ -13,6 +14,16 @@ from headgate.gateway.supervisor import ServiceDied
 
 # Enough for the end of a traceback.
 shown_lines_max = 10
+
+
+def need_server_extra() -> None:
+    """Raises CommandError if the libraries of the services are not installed."""
+    if missing := [name for name in ("fastapi", "fastavro", "uvicorn") if find_spec(name) is None]:
+        raise CommandError(
+            "the services are not installed",
+            why=f"{', '.join(missing)} not found: the base install has only the commands and the clients",
+            next_step="pip install 'headgate[server]' (uvx: uvx --from 'headgate[server]' headgate up)",
+        )
 
 
 def prepare_data_dir(data_dir: Path) -> None:

@@ -46,6 +46,12 @@ def sdist_environment(distributions: dict[str, Path], tmp_path_factory: pytest.T
     return install(distributions["sdist"], tmp_path_factory.mktemp("installed") / "sdist")
 
 
+@pytest.fixture(scope="session")
+def base_environment(distributions: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """The wheel without extras."""
+    return install(distributions["wheel"], tmp_path_factory.mktemp("installed") / "base", is_minimal=True)
+
+
 @pytest.fixture(params=["wheel", "sdist"])
 def installed(request: pytest.FixtureRequest) -> Environment:
     """The environment of each kind of distribution."""

@@ -5,7 +5,11 @@ import subprocess
 import sys
 import sysconfig
 from dataclasses import dataclass
+from importlib.metadata import distribution as distribution_of
 from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
 
@@ -52,15 +56,35 @@ def files_below(folder: Path, *, follow_links: bool = True) -> frozenset[str]:
     return frozenset(found)
 
 
-def install(distribution: Path, folder: Path) -> Environment:
+def base_dependencies() -> set[str]:
+    """The distributions that `pip install headgate` installs with it."""
+    found: set[str] = set()
+    waiting = ["headgate"]
+    while waiting:
+        for text in distribution_of(waiting.pop()).requires or ():
+            requirement = Requirement(text)
+            is_needed = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+            if is_needed and (name := canonicalize_name(requirement.name)) not in found:
+                found.add(name)
+                waiting.append(name)
+    return found
+
+
+def install(distribution: Path, folder: Path, *, is_minimal: bool = False) -> Environment:
     """Install a wheel or an sdist into a new environment. Downloads nothing.
 
     A .pth file adds the current dependencies. Python does not read .pth files in a folder that a .pth file names, so
-    the editable installation of the checkout stays out of reach.
+    the editable installation of the checkout stays out of reach. A minimal environment has links to the dependencies
+    of the base install instead.
     """
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     place = site_packages(folder)
-    (place / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+    if is_minimal:
+        for name in base_dependencies():
+            for entry in {file.parts[0] for file in distribution_of(name).files or ()} - {"..", "__pycache__"}:
+                (place / entry).symlink_to(Path(sysconfig.get_path("purelib")) / entry)
+    else:
+        (place / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
     before = files_below(folder, follow_links=False)  # lib64 is a link to lib
     command = [*PIP, "--python", str(folder / "bin" / "python"), "install", "--no-index", "--no-deps"]
     subprocess.run([*command, "--no-build-isolation", "--ignore-installed", str(distribution)], check=True)

@@ -1,4 +1,4 @@
-"""The fixtures of `headgate.testing.plugin` in a pytest run of a user, with two workers."""
+"""The fixtures of `headgate.pytest_plugin` in a pytest run of a user, with two workers."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.live.installation import ROOT
 
-PLUGINS = ("-p", "xdist", "-p", "headgate.testing.plugin")
+PLUGINS = ("-p", "xdist", "-p", "headgate.pytest_plugin")
 USER_TESTS = """
 import httpx
 import pytest
@@ -47,4 +47,14 @@ def test_the_fixtures_work_in_parallel(tmp_path: Path) -> None:
 
 def test_pytest_finds_the_plugin_in_an_installation() -> None:
     (plugin,) = entry_points(group="pytest11", name="headgate")
-    assert plugin.value == "headgate.testing.plugin"
+    assert plugin.value == "headgate.pytest_plugin"
+
+
+def test_the_plugin_loads_no_library_before_a_fixture_is_used() -> None:
+    """pytest loads plugins in every run. Hypothesis, which kio imports, must not load before its own plugin."""
+    code = """
+import sys, headgate.pytest_plugin
+print({"kio", "aiokafka", "hypothesis", "httpx"} & set(sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
