@@ -170,7 +170,10 @@ def _report_fault(error: Exception) -> int:
     if isinstance(error, KafkaClientError):
         return _report(explained(error))
     if isinstance(error, ImportError):
-        return _report(CommandError("this command needs a library that is not installed", why=str(error)))
+        step = f"pip install {error.name}" if error.name else "run the command above"
+        return _report(
+            CommandError("this command needs a library that is not installed", why=str(error), next_step=step)
+        )
     if isinstance(error, OSError):
         return _report(CommandError(str(error.strerror or error), why=str(error.filename or "")))
     if isinstance(error, UnicodeEncodeError):
