@@ -17,6 +17,7 @@ from headgate.serdes.codec import ReadOptions, WriteOptions
 from headgate.serdes.dead_letter import DeadLetter, Record, RedriveRefused, read_dead_letter, redrive, to_dead_letter
 from headgate.serdes.deserializer import AsyncDeserializer, Deserializer, DeserializerOptions
 from headgate.serdes.errors import EncodeError, PoisonError
+from headgate.serdes.models import AvroType, ModelError, decimal, model_of
 from headgate.serdes.naming import record_strategy, topic_record_strategy, topic_strategy
 from headgate.serdes.outcome import Decoded, Poison, Reason
 from headgate.serdes.registry_source import RegistrySource
@@ -28,6 +29,7 @@ __all__ = [
     "AsyncDeserializer",
     "AsyncRegistryClient",
     "AsyncSerializer",
+    "AvroType",
     "BasicAuth",
     "BearerAuth",
     "DeadLetter",
@@ -36,6 +38,7 @@ __all__ = [
     "DeserializerOptions",
     "EncodeError",
     "InvalidSchema",
+    "ModelError",
     "Poison",
     "PoisonError",
     "ReadOptions",
@@ -58,7 +61,9 @@ __all__ = [
     "UnknownSchema",
     "WriteOptions",
     "avro_schema",
+    "decimal",
     "json_schema",
+    "model_of",
     "protobuf_schema",
     "read_dead_letter",
     "record_strategy",

@@ -4,9 +4,9 @@
 """
 
 import time
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from headgate.registry.errors import InvalidSchema
 from headgate.serdes.client.asynchronous import AsyncRegistryClient
@@ -19,6 +19,7 @@ from headgate.serdes.codec import BodyReader, ReadOptions
 from headgate.serdes.codecs import WholeSchema, reader_of
 from headgate.serdes.errors import PoisonError
 from headgate.serdes.framing import Frame, Headers, unframe_record
+from headgate.serdes.models import model_of
 from headgate.serdes.outcome import Decoded, Poison, Reason
 from headgate.serdes.rules import Rules, read_advice, rule_on_migration, rule_on_read
 from headgate.serdes.schemas import SchemaDefinition
@@ -33,16 +34,23 @@ class DeserializerOptions:
     """Decode all payloads to values of this schema. None means the writer schema of each payload."""
     reader_subject: str | None = None
     """Decode all payloads to the latest version of this subject."""
+    model: type | None = None
+    """Decode all payloads to instances of this dataclass or pydantic model (`serdes.models`)."""
     read: ReadOptions = field(default_factory=ReadOptions)
 
     def __post_init__(self) -> None:
-        if self.reader is not None and self.reader_subject is not None:
-            raise ValueError("reader and reader_subject are mutually exclusive")
+        if sum(one is not None for one in (self.reader, self.reader_subject, self.model)) > 1:
+            raise ValueError("reader, reader_subject and model are mutually exclusive")
 
 
 class DeserializerCore:
     def __init__(self, registry: RegistryCore, options: DeserializerOptions) -> None:
         self._registry = registry
+        self._from_value: Callable[[Any], object] | None = None
+        if options.model is not None:
+            model = model_of(options.model)
+            self._from_value = model.from_value
+            options = DeserializerOptions(reader=model.schema, read=replace(options.read, tag_unions=True))
         self._options = options
         self._readers: BoundedCache[Hashable, BodyReader | Poison] = BoundedCache(READERS_MAX, time.monotonic)
 
@@ -69,7 +77,14 @@ class DeserializerCore:
         if isinstance(reader, Poison):
             return reader
         value = reader.read(frame)
-        return value if isinstance(value, Poison) else Decoded(value, frame.schema_id, frame.schema_guid)
+        if isinstance(value, Poison):
+            return value
+        if self._from_value is not None:
+            try:
+                value = self._from_value(value)
+            except (ValueError, TypeError) as error:
+                return Poison(Reason.INVALID_VALUE, f"the model rejects the value: {error}", None)
+        return Decoded(value, frame.schema_id, frame.schema_guid)
 
     def _reader(self, frame: Frame) -> Steps[BodyReader | Poison]:
         """The reader for the schema of the frame, or the poison."""

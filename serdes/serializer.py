@@ -4,7 +4,7 @@
 """
 
 import time
-from collections.abc import MutableSequence
+from collections.abc import Callable, MutableSequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,13 +18,13 @@ from headgate.serdes.client.sync import RegistryClient
 from headgate.serdes.codec import BodyWriter, WriteOptions
 from headgate.serdes.codecs import WholeSchema, writer_of
 from headgate.serdes.framing import frame, guid_header, header_name
+from headgate.serdes.models import ModelError, is_model, model_of
 from headgate.serdes.naming import SubjectStrategy, topic_strategy
 from headgate.serdes.rules import check_writable
 from headgate.serdes.schemas import RegisteredSchema, SchemaDefinition
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import FileDescriptor
-    from google.protobuf.message import Message
 
 SUBJECTS_MAX: Final = 1000
 """Cached subjects in one serializer. Record name strategies create one subject per topic and record."""
@@ -63,7 +63,7 @@ class SerializerCore:
     def __init__(
         self,
         registry: RegistryCore,
-        schema: "SchemaDefinition | type[Message] | None",
+        schema: "SchemaDefinition | type | None",
         options: SerializerOptions,
     ) -> None:
         chosen = [options.use_latest, options.schema_id is not None, options.version is not None]
@@ -75,10 +75,16 @@ class SerializerCore:
         self._options = options
         self._file: FileDescriptor | None = None
         self._write_options = options.write
-        if schema is not None and not isinstance(schema, SchemaDefinition):
+        self._to_value: Callable[[Any], object] | None = None
+        if is_model(schema):
+            model = model_of(schema)
+            schema, self._to_value = model.schema, model.to_value
+        elif isinstance(schema, type):
             from headgate.serdes.protobuf.messages import definition_of
 
-            descriptor: Any = schema.DESCRIPTOR
+            descriptor: Any = getattr(schema, "DESCRIPTOR", None)
+            if descriptor is None:
+                raise ModelError(f"{schema!r} is neither a Protobuf message, a dataclass nor a pydantic model")
             self._file = descriptor.file
             self._write_options = WriteOptions(
                 options.write.ignore_unknown_fields, options.write.validate_json, descriptor.full_name
@@ -94,6 +100,7 @@ class SerializerCore:
         if value is None:
             return None
         prepared = yield from self.prepare(topic, is_key)
+        value = value if self._to_value is None else self._to_value(value)
         registered, body = prepared.registered, prepared.writer.write(value)
         if not self._options.id_in_header:
             if registered.id is None:
@@ -169,12 +176,12 @@ class SerializerCore:
 
 
 class Serializer:
-    """Serializer for threads. `schema` is a definition or a generated Protobuf class."""
+    """Serializer for threads. `schema` is a definition, a generated Protobuf class, a dataclass or a pydantic model."""
 
     def __init__(
         self,
         client: RegistryClient,
-        schema: "SchemaDefinition | type[Message] | None" = None,
+        schema: "SchemaDefinition | type | None" = None,
         options: SerializerOptions | None = None,
     ) -> None:
         self._client = client
@@ -203,7 +210,7 @@ class AsyncSerializer:
     def __init__(
         self,
         client: AsyncRegistryClient,
-        schema: "SchemaDefinition | type[Message] | None" = None,
+        schema: "SchemaDefinition | type | None" = None,
         options: SerializerOptions | None = None,
     ) -> None:
         self._client = client

@@ -85,7 +85,7 @@ PACKAGES: dict[str, Package] = {
         layers=(
             ("outcome", "rules"),
             ("errors", "schemas", "naming", "foreign_dead_letter", "redrive_mark"),
-            ("json_text", "client", "dead_letter"),
+            ("json_text", "client", "dead_letter", "models"),
             ("avro", "codec", "framing"),
             ("json_body", "protobuf", "columnar"),
             ("codecs", "registry_source"),

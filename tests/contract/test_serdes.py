@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from uuid import UUID
 
 import httpx
 import pytest
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
+from pydantic import BaseModel, Field
 
 from headgate.registry.model import Reference
 from headgate.serdes import (
@@ -18,6 +20,7 @@ from headgate.serdes import (
     Deserializer,
     DeserializerOptions,
     EncodeError,
+    ModelError,
     Poison,
     PoisonError,
     ReadOptions,
@@ -310,3 +313,37 @@ def test_a_payload_may_be_bytes_like_only(client: RegistryClient) -> None:
     for other in (7, "text", [0, 0, 0, 0, 1]):
         with pytest.raises(TypeError):
             decode(other)
+
+
+@dataclass
+class Parcel:
+    id: int
+    weight: float | None = None
+
+
+class HeavyParcel(BaseModel):
+    id: int
+    weight: float = Field(gt=10)
+
+
+def test_dataclasses_are_written_and_read(client: RegistryClient) -> None:
+    payload = Serializer(client, Parcel).serialize(Parcel(1, 20.5), topic="parcels")
+    assert Deserializer(client, DeserializerOptions(model=Parcel)).deserialize(payload) == Parcel(1, 20.5)
+    assert Deserializer(client).deserialize(payload) == {"id": 1, "weight": 20.5}
+    heavy = Deserializer(client, DeserializerOptions(model=HeavyParcel)).deserialize(payload)
+    assert heavy == HeavyParcel(id=1, weight=20.5)
+
+
+def test_a_value_that_the_model_rejects_is_poison(client: RegistryClient) -> None:
+    payload = Serializer(client, Parcel).serialize(Parcel(1, 0.5), topic="parcels")
+    outcome = Deserializer(client, DeserializerOptions(model=HeavyParcel)).decode(payload)
+    assert isinstance(outcome, Poison)
+    assert (outcome.reason, outcome.raw) == (Reason.INVALID_VALUE, payload)
+    assert "greater than 10" in outcome.detail
+
+
+def test_a_class_that_is_no_schema_is_rejected(client: RegistryClient) -> None:
+    with pytest.raises(ModelError, match="neither a Protobuf message, a dataclass nor a pydantic model"):
+        Serializer(client, int)
+    with pytest.raises(ValueError, match="mutually exclusive"):
+        DeserializerOptions(model=Parcel, reader_subject="parcels-value")
