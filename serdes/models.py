@@ -30,7 +30,6 @@ from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
-from functools import cache
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
 
@@ -95,7 +94,6 @@ def is_model(kind: object) -> bool:
     return isinstance(kind, type) and (dataclasses.is_dataclass(kind) or hasattr(kind, "model_fields"))
 
 
-@cache
 def model_of(kind: type) -> Model:
     """Raises ModelError."""
     if not is_model(kind):
