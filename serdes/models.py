@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
-from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Literal, TypeGuard, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
 
 from headgate.serdes.errors import EncodeError
@@ -90,7 +90,7 @@ class _Kind:
     read: Convert
 
 
-def is_model(kind: object) -> bool:
+def is_model(kind: object) -> TypeGuard[type]:
     return isinstance(kind, type) and (dataclasses.is_dataclass(kind) or hasattr(kind, "model_fields"))
 
 
