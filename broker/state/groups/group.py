@@ -42,7 +42,7 @@ class Group:
         """Members of this generation that have not sent SyncGroup."""
         self.topics: frozenset[str] | None = None
         """The topics that the members subscribe to. None if unknown."""
-        self.has_grown_during_initial_delay = False
+        self.has_grown_during_initial_delay: bool
         self.join_timer: Timer | None = None
         self.sync_timer: Timer | None = None
         self._outbox = outbox
@@ -182,7 +182,7 @@ class Group:
                 votes[choice] += 1
         if not votes:
             raise RuntimeError(f"the members of group {self.group_id!r} have no common protocol")
-        return votes.most_common(1)[0][0]
+        return max(votes, key=lambda name: votes[name])
 
     def elect_joined_leader(self) -> bool:
         """Keep the leader if it joined again. Otherwise elect a member that joined. False if no member joined."""

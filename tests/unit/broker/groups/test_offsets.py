@@ -1,6 +1,7 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
+from headgate.broker.state.groups.messages import CommitRequest, PartitionCommit
 from tests.unit.broker.groups.driver import GROUP, Cluster, result_of
 from tests.unit.broker.groups.group_settings import GroupSettings
 
@@ -243,3 +244,23 @@ def test_expiry_runs_periodically() -> None:
     cluster.commit(1)
     cluster.advance(61_000)
     assert cluster.groups.describe(GROUP) is None
+
+
+def test_offsets_beyond_the_end_of_the_log_are_reset_to_it() -> None:
+    cluster = Cluster()
+    for topic in ("shorter", "equal", "longer", "deleted"):
+        commit = PartitionCommit(topic, 0, 10, 4, "note")
+        cluster.groups.commit(CommitRequest(GROUP, "", None, -1, None, ErrorCode.illegal_generation, [commit]))
+    ends = {"shorter": 9, "equal": 10, "longer": 11}
+    cluster.journal.lands_at_once = False
+    cluster.groups.limit_offsets(lambda topic, partition: ends.get(topic))
+    # Clients never see the old offset, although the change is not durable yet.
+    assert {topic: (value.offset, value.leader_epoch) for (topic, _), value in cluster.offsets().items()} == {
+        "shorter": (9, -1),
+        "equal": (10, 4),
+        "longer": (10, 4),
+        "deleted": (10, 4),
+    }
+    assert cluster.journal.waiting_count == 1
+    cluster.journal.land()
+    assert cluster.restarted().offsets() == cluster.offsets()

@@ -5,7 +5,7 @@ from headgate.broker.state.groups.group import Group
 from headgate.broker.state.groups.messages import MemberIdentity
 from headgate.broker.state.groups.outbox import Outbox
 from headgate.broker.state.groups.states import NEXT_STATES, GroupState
-from tests.unit.broker.groups.driver import GROUP, SESSION_MS, Cluster, result_of
+from tests.unit.broker.groups.driver import GROUP, SESSION_MS, Cluster, result_of, subscription
 
 
 @pytest.mark.parametrize("start", list(GroupState))
@@ -245,3 +245,22 @@ def test_an_answer_may_bring_the_next_request_at_once() -> None:
         )
     cluster.tick()
     assert synced == [ErrorCode.none] * 3
+
+
+def test_a_session_restarts_when_a_parked_request_is_answered() -> None:
+    cluster = Cluster()
+    joins = [cluster.join(), cluster.join()]
+    cluster.tick()
+    leader, follower = (result_of(join) for join in joins)
+    cluster.sync(follower.member_id, 1)
+    cluster.advance(SESSION_MS - 1_000)
+    cluster.sync(leader.member_id, 1, {})
+    cluster.advance(SESSION_MS - 1_000)
+    assert cluster.heartbeat(leader.member_id, 1) is ErrorCode.none
+    assert cluster.heartbeat(follower.member_id, 1) is ErrorCode.none
+    # The same applies to a JoinGroup that waits for the others.
+    cluster.join(follower.member_id, protocols={"range": subscription("other")})
+    cluster.advance(SESSION_MS - 1_000)
+    cluster.join(leader.member_id)
+    cluster.advance(SESSION_MS - 1_000)
+    assert cluster.heartbeat(follower.member_id, 2) is ErrorCode.none

@@ -1,12 +1,18 @@
 """The values of group records in every version, and the topics of a subscription."""
 
 import struct
+from dataclasses import replace
 
 import pytest
 
+from headgate.broker.state.groups.loading import restore
+from headgate.broker.state.groups.outbox import Outbox
 from headgate.broker.state.groups.records import NO_TIMESTAMP, StoredGroup, StoredMember, decode_group_value
+from headgate.broker.state.groups.states import GroupState
 from headgate.broker.state.groups.subscription import subscribed_topics
-from headgate.broker.state.groups.wire import Malformed
+from headgate.broker.state.groups.wire import Malformed, Reader
+
+NOW_MS = 1_800_000_000_000
 
 
 def text(value: str | None) -> bytes:
@@ -79,3 +85,37 @@ def test_a_truncated_value_is_malformed(size: int) -> None:
 )
 def test_the_topics_of_a_subscription(metadata: bytes, topics: set[str] | None) -> None:
     assert subscribed_topics(metadata) == topics
+
+
+def test_a_length_may_not_exceed_the_rest_of_the_record() -> None:
+    for length, is_valid in ((5, True), (6, False), (9, False), (-1, False)):
+        reader = Reader(struct.pack(">i", length) + bytes(5))
+        if is_valid:
+            assert reader.array_length() == length
+        else:
+            with pytest.raises(Malformed, match=f"the length is {length}, but 5 bytes are left"):
+                reader.array_length()
+
+
+@pytest.mark.parametrize(("version", "since"), [(1, NOW_MS), (2, 1_700_000_000_000)])
+def test_a_group_is_empty_since_its_stored_time(version: int, since: int) -> None:
+    group = restore("g", decode_group_value(stored(version)), NOW_MS, Outbox())
+    assert group.state_since_wall_ms == since
+    assert (group.generation_id, group.protocol_type, group.protocol_name) == (7, "consumer", "range")
+    assert (group.state, group.leader_id, list(group.members)) == (GroupState.STABLE, "m", ["m"])
+
+
+def test_a_stored_leader_that_is_no_member_is_replaced() -> None:
+    value = decode_group_value(stored(3))
+    assert restore("g", replace(value, leader="gone"), NOW_MS, Outbox()).leader_id == "m"
+    empty = restore("g", replace(value, members=[]), NOW_MS, Outbox())
+    assert (empty.state, empty.leader_id) == (GroupState.EMPTY, None)
+
+
+@pytest.mark.parametrize(("generation", "following"), [(0, 1), (2**31 - 2, 2**31 - 1), (2**31 - 1, 1)])
+def test_generations_wrap_around_to_one(generation: int, following: int) -> None:
+    group = restore("g", decode_group_value(stored(3)), NOW_MS, Outbox())
+    group.generation_id = generation
+    group.transition(GroupState.PREPARING_REBALANCE, NOW_MS)
+    group.start_generation(NOW_MS)
+    assert group.generation_id == following
