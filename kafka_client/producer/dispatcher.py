@@ -46,6 +46,7 @@ from headgate.kafka_client.producer.response_codes import (
 
 retry_pause_seconds: Final = 0.05
 retry_pause_max_seconds: Final = 1.0
+leader_pause_seconds: Final = 0.1
 # A topic that is still unknown after this many metadata updates does not exist. Moving a partition may take longer.
 unknown_topic_attempts: Final = 4
 # After a broker rejects this many producer ids for one batch, another id does not help.
@@ -190,7 +191,7 @@ class Dispatcher:
             while queue.waiting and (gone is not None or now > queue.waiting[0].deadline):
                 missing = BrokerUnavailable(f"Partition {queue.partition} of {queue.topic} has no leader.")
                 self._give_up(queue.take(), gone or missing)
-        await asyncio.sleep(retry_pause_seconds * 2)
+        await asyncio.sleep(leader_pause_seconds)
         self._release(queues)
 
     def _release(self, queues: Iterable[PartitionQueue]) -> None:

@@ -14,4 +14,5 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     for module in (dispatcher, producer):
         monkeypatch.setattr(module, "time", fake)
     monkeypatch.setattr(dispatcher, "retry_pause_seconds", 2**-10)
+    monkeypatch.setattr(dispatcher, "leader_pause_seconds", 2**-9)
     return clock

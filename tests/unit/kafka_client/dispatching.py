@@ -21,13 +21,14 @@ class Clock:
 
 
 class ManyLeaders(FakeLink):
-    """Node `partition // 2` leads a partition. Node ids start at 0."""
+    """A node leads two partitions. Node ids start at 0."""
 
     is_down = False
+    first_node = 0
     identity_error: Exception | None = None
 
     def leader(self, topic: str, partition: int) -> int | None:
-        return None if self.is_down else partition // 2
+        return None if self.is_down else self.first_node + partition // 2
 
     async def new_identity(self) -> ProducerIdentity:
         if self.identity_error is not None:

@@ -29,6 +29,28 @@ def test_a_broker_has_one_request_in_flight_and_brokers_do_not_wait_for_each_oth
     run(scenario)
 
 
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_a_partition_with_a_new_leader_waits_for_its_batch_in_flight(clock: Clock, is_lost: bool) -> None:
+    async def scenario(link: ManyLeaders, producer: Producer) -> None:
+        first = put(producer, 0)
+        await sent(link, 1)
+        link.first_node = 7
+        second = put(producer, 0)
+        await settle()
+        assert len(link.sent) == 1
+        if is_lost:
+            link.lose(kafka.KafkaConnectionError())
+            await sent(link, 2)
+            assert link.sent[1] == link.sent[0]
+        link.answers[-1].set_result(placed(0))
+        await first.delivered()
+        await sent(link, 3 if is_lost else 2)
+        link.answers[-1].set_result(placed(0))
+        await second.delivered()
+
+    run(scenario)
+
+
 def test_the_records_of_one_iteration_share_a_request_per_broker() -> None:
     async def scenario(link: ManyLeaders, producer: Producer) -> None:
         for partition in range(6):

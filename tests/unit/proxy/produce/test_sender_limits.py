@@ -19,6 +19,7 @@ from tests.unit.proxy.produce.sending import record, run, sent
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dispatcher, "retry_pause_seconds", 0.001)
+    monkeypatch.setattr(dispatcher, "leader_pause_seconds", 0.001)
     monkeypatch.setattr(dispatcher, "retry_pause_max_seconds", 0.001)
 
 
