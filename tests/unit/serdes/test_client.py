@@ -5,11 +5,13 @@ import base64
 import pickle
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from uuid import UUID
 
 import httpx
 import pytest
 
+from headgate.registry.limits import REFERENCE_DEPTH_MAX, REFERENCES_MAX
 from headgate.registry.model import Reference, SchemaType
 from headgate.serdes import (
     AsyncRegistryClient,
@@ -341,3 +343,34 @@ def test_concurrent_tasks_send_one_request() -> None:
 def test_invalid_settings_are_rejected(make: Callable[[], RegistrySettings]) -> None:
     with pytest.raises(ValueError, match=r"registry needs|at least 1"):
         make()
+
+
+def test_rules_that_a_registration_omits_are_requested_by_id() -> None:
+    stub = StubRegistry()
+    stub.add("s", {"schema": '"string"'})
+    with client(stub) as registry:
+        known = registry.schema_by_id(1)
+        assert registry.rules_of(replace(known, rules=None)) == ()
+        assert len(stub.requests) == 1
+        fresh = replace(known, id=1, rules=None)
+        assert registry.rules_of(replace(fresh, rules=())) == ()
+        assert registry.rules_of(replace(fresh, id=None)) == ()
+    assert stub.paths() == ["GET /schemas/ids/1"]
+
+
+def test_references_are_limited_in_number_and_depth() -> None:
+    stub = StubRegistry()
+    chain = avro_schema('"string"')
+    for at in range(REFERENCE_DEPTH_MAX + 1):
+        before = [] if at == 0 else [{"name": f"r{at - 1}", "subject": f"r{at - 1}", "version": 1}]
+        stub.add(f"r{at}", {"schema": f'{{"type": "fixed", "name": "r{at}", "size": 1}}', "references": before})
+        chain = replace(chain, references=(Reference(f"r{at}", f"r{at}", 1),))
+    with client(stub) as registry:
+        deepest = replace(chain, references=(Reference("r", f"r{REFERENCE_DEPTH_MAX - 1}", 1),))
+        assert len(registry.reference_texts(deepest)) == REFERENCE_DEPTH_MAX
+        with pytest.raises(RequestRefused, match=f"longer than {REFERENCE_DEPTH_MAX}"):
+            registry.reference_texts(chain)
+        wide = tuple(Reference(f"w{at}", "r0", 1) for at in range(REFERENCES_MAX + 1))
+        assert len(registry.reference_texts(replace(chain, references=wide[:-1]))) == REFERENCES_MAX
+        with pytest.raises(RequestRefused, match=f"more than {REFERENCES_MAX} others"):
+            registry.reference_texts(replace(chain, references=wide))
