@@ -6,6 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from headgate.testing.faults import BrokerFaults
 from headgate.testing.service import Service, free_port
 
 BROKER_CONFIGS: Final = {
@@ -17,10 +18,17 @@ BROKER_CONFIGS: Final = {
 class Headgate:
     """Context manager. `broker`, `registry` and `proxy` can be killed, paused and restarted one by one.
 
-    Data is in `folder`, or in a temporary folder that is removed at the end.
+    With `inject_faults`, `faults` makes the disk full, fsyncs slow, and requests fail. Data is in `folder`, or in a
+    temporary folder that is removed at the end.
     """
 
-    def __init__(self, folder: Path | None = None, *, broker_configs: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path | None = None,
+        *,
+        broker_configs: Mapping[str, str] | None = None,
+        inject_faults: bool = False,
+    ) -> None:
         self._temporary = None if folder is not None else tempfile.TemporaryDirectory(prefix="headgate-")
         self.folder = folder if folder is not None else Path(self._temporary.name if self._temporary else "")
         broker, registry, proxy = (f"127.0.0.1:{free_port()}" for _ in range(3))
@@ -29,11 +37,22 @@ class Headgate:
             for name, value in {**BROKER_CONFIGS, **(broker_configs or {})}.items()
             for word in ("--set", f"{name}={value}")
         ]
-        self.broker = Service("broker", broker, ["--data-dir", str(self.folder / "broker"), *configs], self.folder)
+        self._faults = BrokerFaults(self.folder / "faults.json") if inject_faults else None
+        program = () if self._faults is None else ("headgate.testing.faulty_broker", str(self._faults.path))
+        self.broker = Service(
+            "broker", broker, ["--data-dir", str(self.folder / "broker"), *configs], self.folder, program
+        )
         self.registry = Service("registry", registry, ["--data-dir", str(self.folder / "registry")], self.folder)
         self.proxy = Service(
             "proxy", proxy, ["--bootstrap-server", broker, "--registry-url", f"http://{registry}"], self.folder
         )
+
+    @property
+    def faults(self) -> BrokerFaults:
+        """A full disk, slow fsyncs and error codes. Raises RuntimeError without `inject_faults`."""
+        if self._faults is None:
+            raise RuntimeError("start it with Headgate(inject_faults=True)")
+        return self._faults
 
     @property
     def bootstrap_servers(self) -> str:

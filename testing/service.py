@@ -24,10 +24,14 @@ class ServiceFailed(RuntimeError):
 
 
 class Service:
-    def __init__(self, name: str, address: str, options: Sequence[str], folder: Path) -> None:
+    def __init__(
+        self, name: str, address: str, options: Sequence[str], folder: Path, program: Sequence[str] = ()
+    ) -> None:
+        """`program` is the module to run and its first arguments. By default it is the package `name`."""
         self.name = name
         self.address = address
-        self._command = [sys.executable, "-P", "-m", f"headgate.{name}", "--stop-at-eof", "--listen", address, *options]
+        module = program or [f"headgate.{name}"]
+        self._command = [sys.executable, "-P", "-m", *module, "--stop-at-eof", "--listen", address, *options]
         self._log = folder / f"{name}.log"
         self._process: subprocess.Popen[bytes] | None = None
 

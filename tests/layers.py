@@ -128,10 +128,12 @@ PACKAGES: dict[str, Package] = {
     "testing": Package(
         "services for tests: context manager, pytest fixtures, poison payloads, fault injection",
         ("serdes", "kafka_client"),
+        part_imports=(("faulty_broker", ("broker",)),),
         layers=(
-            ("service", "assertions", "poison"),
+            ("service", "assertions", "poison", "faults"),
             ("gateway",),
         ),
+        independent=("faulty_broker",),
     ),
     "web": Package(
         "shared by all HTTP servers: limits, error bodies, Host and Origin checks, CORS, response cache",
