@@ -23,7 +23,7 @@ from typing import Any
 
 HEADGATE = [sys.executable, "-P", "-m", "headgate"]
 HERE = Path(__file__).resolve().parent / "demo"
-TOPIC, SUBJECT, DEAD_LETTERS = "orders", "orders-value", "orders-dead-letters"
+TOPIC, SUBJECT, DEAD_LETTERS = "orders", "orders-value", "orders.dead"
 REGISTRY_V1 = "application/vnd.schemaregistry.v1+json"
 REASON_HEADER = "headgate.dead_letter.reason"
 

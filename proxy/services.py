@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass, field
+from typing import Final
 
 import httpx
 
@@ -22,6 +23,9 @@ from headgate.proxy.schemas import SchemaEncoders
 from headgate.proxy.settings import ProxySettings, UnknownSetting
 from headgate.serdes import AsyncRegistryClient, RegistrySettings, RulePolicy
 
+DEAD_LETTER_SCANS_MAX: Final = 4
+"""Concurrent requests for dead letters. Each reads a topic."""
+
 
 @dataclass(frozen=True, slots=True)
 class Services:
@@ -40,6 +44,7 @@ class Services:
     admin: RequestClient
     once: OnceOnly
     reports: ReportMemory
+    scans: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(DEAD_LETTER_SCANS_MAX))
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """Set by the stop signal. Streams then end with a last message, and requests in flight finish."""
 

@@ -1,5 +1,6 @@
 """Settings of the proxy. They have Confluent's names where they exist."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Self
@@ -8,6 +9,7 @@ from headgate.kafka_client.errors import InvalidProperty
 from headgate.kafka_client.options import ConnectionOptions
 from headgate.kafka_client.properties import load_properties
 from headgate.kafka_client.security import SECURITY_PROPERTIES, Security, check_names, read_security
+from headgate.serdes.dead_letter import TOPIC_SUFFIX
 from headgate.web.settings import InvalidSetting
 
 
@@ -109,6 +111,10 @@ class ProxySettings:
     streams_bytes_max: int = 256 * 1024 * 1024
     """Memory of all streams and pages. Beyond it new reads wait, pages end early, and clients that read nothing for
     five seconds are disconnected."""
+    dead_letter_topic_suffix: str = TOPIC_SUFFIX
+    """Suffix of the default dead-letter topic of a topic."""
+    dead_letter_scan_records_max: int = 1_000_000
+    """Records that a request for dead letters may read."""
     stream_heartbeat_ms: int = 15_000
     """Interval of heartbeats in idle streams, so that load balancers keep the connection open."""
     kafka_request_timeout_ms: int = 10_000
@@ -148,6 +154,10 @@ class ProxySettings:
                 changed[attribute] = text
         if changed.get("logical_types", "avro") not in ("avro", "native"):
             raise UnknownSetting(f"logical.types must be avro or native, not {changed['logical_types']!r}")
+        if not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", str(changed.get("dead_letter_topic_suffix", TOPIC_SUFFIX))):
+            raise UnknownSetting(
+                "dead.letter.topic.suffix must have 1 to 100 letters, digits, dots, dashes or underscores"
+            )
         if changed.get("rules", "fail") not in ("fail", "ignore"):
             raise UnknownSetting(f"rules must be fail or ignore, not {changed['rules']!r}")
         return replace(cls(), **changed)  # type: ignore[arg-type]  # each value is of its field's type

@@ -13,6 +13,10 @@ from typing import Final
 from headgate.serdes.foreign_dead_letter import Foreign, read_connect, read_spring
 from headgate.serdes.outcome import Poison, Reason
 
+TOPIC_SUFFIX: Final = ".dead"
+"""The default name of a dead-letter topic is the name of the topic and this suffix."""
+KNOWN_TOPIC_SUFFIXES: Final = (TOPIC_SUFFIX, "-dead-letters", "-dlt", ".DLT")
+"""Also earlier names, and those of Spring. Topics with these names are listed."""
 PREFIX: Final = "headgate.dead_letter."
 REDRIVE_PREFIX: Final = "headgate.redrive."
 

@@ -73,9 +73,12 @@ def message_of(reason: "Column") -> "Column":
     return f.element_at(sentences, reason)
 
 
-def to_dead_letter_records(letters: "DataFrame", dead_letter_topic: str, *, application: str) -> "DataFrame":
+def to_dead_letter_records(
+    letters: "DataFrame", dead_letter_topic: str | None = None, *, application: str, suffix: str = layout.TOPIC_SUFFIX
+) -> "DataFrame":
     """Convert the table to records: columns `topic`, `key`, `value` and `headers`, for `format("headgate")` or `kafka`.
 
+    Without `dead_letter_topic`, the topic of each record is its source topic and the suffix.
     Key and value are the original bytes. The original headers follow the dead-letter headers.
     """
     from pyspark.sql import functions as f
@@ -107,8 +110,10 @@ def to_dead_letter_records(letters: "DataFrame", dead_letter_topic: str, *, appl
     )
     present = f.filter(facts_headers, lambda header: header["value"].isNotNull())
     kept = f.filter(own, lambda header: ~f.startswith(header["key"], f.lit(layout.PREFIX)))
+    named = dead_letter_topic is not None
+    topic = f.lit(dead_letter_topic) if named else f.concat(f.col("topic"), f.lit(suffix))
     return with_defaults(letters, {PART: f.lit("value")}).select(
-        f.lit(dead_letter_topic).alias("topic"),
+        topic.alias("topic"),
         f.col("key"),
         f.col("raw").alias("value"),
         f.concat(present, kept).cast(COLUMNS["headers"]).alias("headers"),

@@ -108,6 +108,9 @@ def consume(
             "(with --group) move them to the topic's dead-letter topic."
         ),
     ] = PoisonAction.REPORT,
+    dead_letter_suffix: Annotated[
+        str, typer.Option(metavar="TEXT", help="The dead-letter topic is the name of the topic and this suffix.")
+    ] = ".dead",
     registry: RegistryUrl = DEFAULT_REGISTRY_URL,
     rules: Rules = RuleAction.FAIL,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
@@ -154,6 +157,7 @@ def consume(
         value_schema=_chosen("value", value_schema_id, value_subject),
         native_logical=logical is LogicalTypes.NATIVE,
         on_poison=on_poison,
+        dead_letter_suffix=dead_letter_suffix,
         renders_poison=json,
     )
     if group is None:

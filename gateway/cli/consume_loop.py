@@ -42,6 +42,7 @@ class ConsumeLoop:
         value_schema: ChosenSchema | None = None,
         native_logical: bool = False,
         on_poison: PoisonAction = PoisonAction.REPORT,
+        dead_letter_suffix: str = "",
         renders_poison: bool = False,
     ) -> None:
         """`renders_poison`: the output format has a place for poison records, so they need no message."""
@@ -59,7 +60,7 @@ class ConsumeLoop:
         self._on_poison = on_poison
         self._renders_poison = renders_poison
         self._poison: Counter[Reason] = Counter()
-        self._letters = DeadLetters(connection, topic)
+        self._letters = DeadLetters(connection, topic, dead_letter_suffix)
         self._stack = AsyncExitStack()
 
     def by_assignment(self, start: Start, partitions: Sequence[int] | None) -> None:

@@ -1,7 +1,6 @@
 """`headgate dead`: list, show, count, re-drive and purge dead letters."""
 
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar
@@ -27,7 +26,7 @@ from headgate.gateway.cli.output import Progress, print_json, print_json_line, p
 if TYPE_CHECKING:
     from headgate.proxy.dead_letters.letter import LetterFilter, StoredLetter
     from headgate.proxy.dead_letters.redriving import Repair, Report
-    from headgate.proxy.dead_letters.topic import DeadLetterTopic
+    from headgate.proxy.dead_letters.topic import DeadLetterTopic, LetterCounts
 
 app = typer.Typer(help="Dead letters: list, show, count, redrive, purge.", no_args_is_help=True)
 
@@ -113,17 +112,16 @@ def count_(
 ) -> None:
     """Count letters by reason, schema and state."""
 
-    async def work(letters: "DeadLetterTopic") -> "Counter[tuple[str, int | None, str]]":
+    async def work(letters: "DeadLetterTopic") -> "LetterCounts":
         return await letters.counts()
 
-    counts = _run(bootstrap_server, kafka_config, topic, work).most_common()
+    found = _run(bootstrap_server, kafka_config, topic, work)
     if json:
-        names = ("reason", "schema_id", "state")
-        print_json([{**dict(zip(names, key, strict=True)), "letters": number} for key, number in counts])
+        print_json(found.document())
         return
     print_table(
         ["REASON", "SCHEMA", "STATE", "LETTERS"],
-        [[*key, number] for key, number in counts],
+        [[*key, number] for key, number in found.counts.most_common()],
         numbers=["SCHEMA", "LETTERS"],
     )
 

@@ -7,7 +7,6 @@ from headgate.gateway.kafka.cluster import connect
 from headgate.gateway.kafka.producing import Sender, topic_to_produce_to
 from headgate.gateway.records.record import NewRecord, Record
 from headgate.kafka_client.options import ConnectionOptions
-from headgate.proxy.reading.poison import DEAD_LETTER_SUFFIX
 from headgate.serdes import Record as LetterRecord
 from headgate.serdes import to_dead_letter
 
@@ -17,8 +16,8 @@ APPLICATION = "headgate-cli"
 class DeadLetters:
     """Async context manager. Creates the topic with the first letter."""
 
-    def __init__(self, connection: ConnectionOptions, topic: str) -> None:
-        self.topic = topic + DEAD_LETTER_SUFFIX
+    def __init__(self, connection: ConnectionOptions, topic: str, suffix: str) -> None:
+        self.topic = topic + suffix
         self._connection = connection
         self._stack = AsyncExitStack()
         self._sender: Sender | None = None

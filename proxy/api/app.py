@@ -22,6 +22,7 @@ from headgate.proxy.api.v3 import (
     clusters,
     configs,
     consume_websocket,
+    dead_letters,
     group_streams,
     groups,
     partitions,
@@ -73,7 +74,7 @@ def create_app(settings: ProxySettings, listen_host: str = "127.0.0.1") -> Appli
     app.state.services = services
     for module in (v2_consumers, v2_read_records, read_records, group_streams, consume_websocket, v2_topics, health):
         app.include_router(module.router)
-    for module in (clusters, brokers, configs, topics, partitions, groups, acls):
+    for module in (clusters, brokers, configs, topics, partitions, groups, acls, dead_letters):
         app.include_router(module.router)
     app.include_router(acls.batch_router)
     app.add_middleware(Forwarding, services=services)

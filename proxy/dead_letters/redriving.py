@@ -7,6 +7,7 @@ The log of the partition is the lock: the first STARTED of a letter wins. No tra
 embedded broker does not have.
 """
 
+import math
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -63,6 +64,7 @@ class Report:
             "claimed": self.claimed,
             "states": dict(self.states),
             "sources": dict(self.sources),
+            "next_letter": self.next_letter,
         }
 
     def refuse(self, stored: StoredLetter, cause: str) -> None:
@@ -74,9 +76,16 @@ class Report:
 class LetterSender:
     """Sends letters to their source topics. Async context manager."""
 
-    def __init__(self, connection: ConnectionOptions, by: str, repair: Repair | None = None) -> None:
+    def __init__(
+        self,
+        connection: ConnectionOptions,
+        by: str,
+        repair: Repair | None = None,
+        is_writable: Callable[[str], bool] = lambda _: True,
+    ) -> None:
         self._by = by
         self._repair = repair
+        self._is_writable = is_writable
         self._topics: dict[str, tuple[int, ...]] = {}
         options = ProducerOptions(
             record_bytes_max=RECORD_BYTES_MAX,
@@ -90,6 +99,8 @@ class LetterSender:
         """The record for the source topic. Raises RedriveRefused, KafkaClientError."""
         value = None if self._repair is None else await self._repair(stored)
         record = redrive(stored.record, by=self._by, now_ms=now_ms, value=value)
+        if not self._is_writable(record.topic):
+            raise RedriveRefused(f"the source topic {record.topic} is internal")
         if record.topic not in self._topics and len(self._topics) >= SOURCE_TOPICS_MAX:
             raise RedriveRefused(f"the letters have more than {SOURCE_TOPICS_MAX} source topics; use filters")
         try:
@@ -188,10 +199,13 @@ async def redrive_letters(
     by: str,
     execute: bool,
     letters_max: int | None = None,
+    seconds_max: float = math.inf,
     start: tuple[int, int] = (0, 0),
     on_progress: Callable[[Report], None] = lambda _: None,
 ) -> Report:
     """Re-drive the waiting letters that the filter accepts. Without `execute`, only check them.
+
+    Stops after `letters_max` letters or `seconds_max`; `next_letter` is then the start of the next call.
 
     Raises KafkaClientError: the letters of the last batch may then be in their topics. TooManyRecords.
     """
@@ -199,11 +213,13 @@ async def redrive_letters(
     claims = Claims(letters, sender, by)
     batch: list[Ready] = []
     size = 0
+    deadline = time.monotonic() + seconds_max
     async for stored in letters.read(wanted.accepts, start):
-        if letters_max is not None and report.states.total() >= letters_max:
+        is_late = report.states and time.monotonic() >= deadline
+        if is_late or (letters_max is not None and report.states.total() >= letters_max):
             report.next_letter = stored.position
             break
-        report.states[stored.state] += 1
+        report.states[str(stored.state)] += 1
         if stored.state is not LetterState.WAITING:
             continue
         try:

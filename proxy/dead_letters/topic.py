@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -50,6 +50,19 @@ class ScanBudget:
             self.records_left -= records
             if self.records_left < 0:
                 raise TooManyRecords
+
+
+@dataclass(frozen=True, slots=True)
+class LetterCounts:
+    counts: Counter[tuple[str, int | None, str]]
+    """By reason, schema and state."""
+    is_complete: bool
+    """False if the budget ended before the topic."""
+
+    def document(self) -> list[dict[str, Any]]:
+        names = ("reason", "schema_id", "state")
+        rows = self.counts.most_common()
+        return [{**dict(zip(names, key, strict=True)), "letters": number} for key, number in rows]
 
 
 class DeadLetterTopic:
@@ -102,12 +115,24 @@ class DeadLetterTopic:
             async for record in self._partition(consumer, partition, start, end):
                 yield record
 
-    async def counts(self) -> Counter[tuple[str, int | None, str]]:
-        """Letters by reason, schema and state. Raises KafkaClientError, TooManyRecords."""
-        counts: Counter[tuple[str, int | None, str]] = Counter()
-        async for stored in self.read(lambda _: True):
-            counts[stored.reason, stored.letter.schema_id, str(stored.state)] += 1
-        return counts
+    async def counts(self) -> LetterCounts:
+        """Letters by reason, schema and state. Raises KafkaClientError."""
+        states: dict[tuple[int, int], LetterState] = {}
+        kinds: dict[tuple[int, int], tuple[str, int | None]] = {}
+        is_complete = True
+        begins = await self._begins((0, 0))
+        try:
+            async with AsyncExitStack() as stack:
+                consumer = await stack.enter_async_context(self._consumer()) if begins else None
+                async for record in self._records(consumer, begins):
+                    _add_state(states, record)
+                    stored = _stored(record, states)
+                    if stored is not None:
+                        kinds[stored.place] = (stored.reason, stored.letter.schema_id)
+        except TooManyRecords:
+            is_complete = False
+        counts = Counter((*kind, str(states.get(place, LetterState.WAITING))) for place, kind in kinds.items())
+        return LetterCounts(counts, is_complete)
 
     async def purge(self, until_ms: int | None, *, execute: bool) -> int:
         """Delete the records before a time, or all. Returns their number. Raises KafkaClientError."""

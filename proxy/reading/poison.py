@@ -18,8 +18,8 @@ from headgate.proxy.reading.rows import PoisonRow, Rows
 from headgate.proxy.settings import ProxySettings
 from headgate.serdes import Record as LetterRecord
 from headgate.serdes import to_dead_letter
+from headgate.serdes.dead_letter import TOPIC_SUFFIX
 
-DEAD_LETTER_SUFFIX: Final = ".dead"
 APPLICATION: Final = "headgate-proxy"
 
 
@@ -34,7 +34,8 @@ class OnPoison(StrEnum):
 class PoisonPolicy:
     action: OnPoison = OnPoison.ROW
     dead_letter_topic: str | None = None
-    """None selects the topic of the records with the suffix `.dead`."""
+    """None selects the topic of the records with the suffix."""
+    suffix: str = TOPIC_SUFFIX
 
     @classmethod
     def read(
@@ -50,7 +51,9 @@ class PoisonPolicy:
                 "on_poison=dead_letter writes records, and this request only reads. Send it as POST to …/records:read, "
                 "or read with a consumer group."
             )
-        return cls(OnPoison.ROW if action is None else OnPoison(action), topic or None)
+        return cls(
+            OnPoison.ROW if action is None else OnPoison(action), topic or None, settings.dead_letter_topic_suffix
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +108,7 @@ async def _set_aside(sender: Sender, policy: PoisonPolicy, letters: Sequence[Poi
     for row in letters:
         record = row.record
         origin_topic, partition = where(record)
-        topic = policy.dead_letter_topic or origin_topic + DEAD_LETTER_SUFFIX
+        topic = policy.dead_letter_topic or origin_topic + policy.suffix
         origin = LetterRecord(
             origin_topic,
             record.key,

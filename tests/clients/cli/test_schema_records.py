@@ -149,6 +149,8 @@ def test_a_group_moves_poison_to_the_dead_letter_topic_once(schemas: Cli, avro: 
     assert sorted(letter["value_base64"] for letter in letters) == sorted(map(b64, bad))
     refused = schemas("consume", "sr-dead", "-e", "--on-poison", "dead-letter", code=2)
     assert "needs --group" in refused.err
+    named = schemas(*arguments[:3], "sr-dead-others", *arguments[4:], "--dead-letter-suffix", "-poison")
+    assert "(now in sr-dead-poison)" in named.err
 
 
 def test_a_schema_can_be_chosen_for_payloads_without_an_id(schemas: Cli, avro: str) -> None:

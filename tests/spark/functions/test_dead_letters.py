@@ -39,7 +39,7 @@ def test_records_have_the_same_headers_as_in_serdes(spark: "SparkSession") -> No
     ]  # fmt: skip
     kinds = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
     letters = spark.createDataFrame(rows, kinds).orderBy("offset")
-    records = to_dead_letter_records(letters, "orders.dead", application="billing").collect()
+    records = to_dead_letter_records(letters, application="billing").collect()
     assert len(records) == len(OWN_HEADERS)
     for number, (record, own) in enumerate(zip(records, OWN_HEADERS, strict=True)):
         origin = Record("orders", b"k", b"bad\xff", tuple(own or ()), number, 10 + number, int(AT.timestamp() * 1000))
