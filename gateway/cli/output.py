@@ -9,7 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from types import TracebackType
 
 from headgate.gateway.settings.masking import masked
@@ -66,6 +66,9 @@ def _draw(headings: Sequence[str], lines: Iterable[Sequence[str]], right: Sequen
 
 def say(text: str) -> None:
     """Print a message to stderr, with passwords masked."""
+    # A terminal shows data and messages in order. The flush at exit reports errors.
+    with suppress(OSError):
+        sys.stdout.flush()
     print(masked(text), file=sys.stderr)
 
 

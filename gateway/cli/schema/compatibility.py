@@ -195,8 +195,9 @@ def _level(text: str) -> "Level":
 def _summary(result: str, level: "Level", evolution: "Evolution") -> str:
     if result == "same":
         return "no changes"
-    count = f"{len(evolution.changes)}{'' if evolution.is_complete else ' or more'}"
-    return f"{count} changes, {result if result == 'compatible' else 'not compatible'} at level {level}"
+    count = len(evolution.changes)
+    noun = "change" if count == 1 else "changes" if evolution.is_complete else "or more changes"
+    return f"{count} {noun}, {result if result == 'compatible' else 'not compatible'} at level {level}"
 
 
 def _document(

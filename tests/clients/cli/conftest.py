@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.clients.cli.launcher import Launcher
+from tests.clients.cli.terminal import terminal
 from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_registry import HeadgateRegistry
 from tests.live.installation import PYTHONPATH
@@ -69,6 +70,17 @@ class Cli:
             got, out, err = done.returncode, done.stdout, done.stderr
         assert got == code, (arguments, got, out, err.decode())
         return Done(got, out, err.decode())
+
+    def on_terminal(self, *arguments: str, code: int = 0, **environment: str) -> str:
+        """The text that the command writes to a terminal."""
+        assert self._launcher is not None
+        with terminal() as screen:
+            paths = [Path(screen.path)] * 3
+            everything = self.environment | {"TERM": "xterm"} | environment
+            got = self._launcher.run_with(arguments, self.folder, everything, paths)
+            shown = screen.shown()
+        assert got == code, (arguments, got, shown)
+        return shown
 
     def start(self, arguments: Sequence[str]) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(

@@ -28,6 +28,13 @@ class Launcher:
     ) -> tuple[int, bytes, bytes]:
         paths = [self._folder / name for name in ("in", "out", "err")]
         paths[0].write_bytes(stdin)
+        code = self.run_with(arguments, cwd, environment, paths)
+        return code, paths[1].read_bytes(), paths[2].read_bytes()
+
+    def run_with(
+        self, arguments: Sequence[str], cwd: Path, environment: Mapping[str, str], paths: Sequence[Path]
+    ) -> int:
+        """Run a command whose standard streams are these files, for example a terminal. Returns the exit code."""
         order = {
             "arguments": list(arguments),
             "cwd": str(cwd),
@@ -38,16 +45,17 @@ class Launcher:
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(order).encode() + b"\n")
         self._process.stdin.flush()
-        code = int(self._process.stdout.readline())
-        return code, paths[1].read_bytes(), paths[2].read_bytes()
+        return int(self._process.stdout.readline())
 
     def __enter__(self) -> Self:
+        # Buffered, as on most machines: the order of data and messages on a terminal depends on it.
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.clients.cli.launcher"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": PYTHONPATH},
+            env={**environment, "PYTHONPATH": PYTHONPATH},
         )
         return self
 

@@ -11,6 +11,7 @@ import pytest
 from pyarrow import lib as pa
 
 from tests.clients.cli.conftest import Cli
+from tests.clients.cli.terminal import shown_lines
 
 ORDER = {
     "type": "record",
@@ -255,3 +256,47 @@ def test_parquet_rows_for_json_schema_and_files_that_are_not_parquet(schemas: Cl
     run = schemas("produce", "sr-people", str(tmp_path / "text.parquet"), *options, code=1)
     assert "text.parquet" in run.err
     assert "Traceback" not in run.err
+
+
+def test_tables_differences_poison_and_errors_on_a_terminal(schemas: Cli, avro: str) -> None:
+    schema_id = schemas("schema", "register", "tty-value", avro).lines[0]
+    (schemas.folder / "wider.avsc").write_text(json.dumps(ORDER).replace("long", "double"))
+    heading, rule, row = shown_lines(schemas.on_terminal("schema", "list", "tty"))
+    assert (heading.split(), set(rule.strip())) == (["SUBJECT", "VERSION", "ID", "TYPE"], {"─"})
+    assert row.split() == ["tty-value", "1", schema_id, "AVRO"]
+    assert heading.index("VERSION") + len("VERSION") == row.index(" 1 ") + 2, "numbers are right-aligned"
+
+    shown = schemas.on_terminal("schema", "diff", "tty-value", "wider.avsc", "--level", "FULL", code=3)
+    assert shown_lines(shown) == [
+        " CHANGE         PATH   OLD    NEW      BACKWARD   FORWARD",
+        " ────────────────────────────────────────────────────────",
+        " type widened   id     long   double   ok         breaks",
+        "TYPE_MISMATCH /fields/0/type (version 1, old-reads-new): a reader of long cannot read double",
+        "  keep the type double, use a wider type (int, long, float, double), or make the reader a union that "
+        "contains it",
+        "tty-value, version 1 and wider.avsc: 1 change, not compatible at level FULL",
+    ]
+
+    poison = b"\0" + int(schema_id).to_bytes(4)
+    good = poison + b"\x02\0"
+    schemas("produce", "tty", stdin=b"\n".join([good, poison, good]))
+    shown = schemas.on_terminal("consume", "tty", "-e", code=1)
+    assert "\x1b[1merror: 1 record could not be decoded\x1b[0m" in shown
+    assert shown_lines(shown)[:5] == [
+        '{"id":1,"note":null}',
+        f"tty-0 offset 1: the value is poison: TRUNCATED (schema {schema_id}): id: the bytes end inside a number at 0",
+        '{"id":1,"note":null}',
+        "error: 1 record could not be decoded",
+        "  why: TRUNCATED 1",
+    ]
+
+    heading, rule, *rows = shown_lines(schemas.on_terminal("topic", "list"))
+    assert heading.split() == ["TOPIC", "PARTITIONS", "REPLICAS", "SIZE"]
+    assert set(rule.strip()) == {"─"}
+    assert ["tty", "1", "1"] in [row.split()[:3] for row in rows]
+    shown = schemas.on_terminal("schema", "get", "nothing", code=3, NO_COLOR="1")
+    assert shown == (
+        "error: the registry has no such subject, version or schema\n"
+        "  why: Subject 'nothing' not found.\n"
+        "  try: headgate schema list shows all subjects\n"
+    )
