@@ -61,7 +61,7 @@ class Journal:
         self._reserve = reserve
         self._clock = clock
         self._compact_at_bytes = compact_bytes_min
-        self._snapshot_start = 0
+        self._snapshot_start: int
         self.damage: list[str] = []
         """One description per damaged range or batch that `entries` skipped, and per loss that recovery found."""
 

@@ -241,9 +241,9 @@ class Producer:
 
     def check_sizes(self, records: Sequence[OutgoingRecord]) -> None:
         """Raises RecordTooLarge."""
-        largest = max((record.size() for record in records), default=0)
-        if largest > self._options.record_bytes_max:
-            raise self._too_large(largest)
+        for record in records:
+            if (size := record.size()) > self._options.record_bytes_max:
+                raise self._too_large(size)
 
     def _too_large(self, size: int) -> RecordTooLarge:
         limit = self._options.record_bytes_max

@@ -73,7 +73,7 @@ def _code(node: ast.AST, statement: range) -> Iterator[tuple[ast.expr, range]]:
                 not isinstance(child, ast.AST)
                 or isinstance(child, ast.JoinedStr | ast.Slice)
                 or _is_undetectable(child)
-                or (isinstance(node, ast.Module) and _is_limit(child))
+                or (isinstance(node, ast.Module | ast.ClassDef) and _is_limit(child))
             ):
                 continue
             if name == "right" and _is_timeout_in_seconds(node):
@@ -99,7 +99,7 @@ def _is_undetectable(node: ast.AST) -> bool:
 
 
 def _is_limit(node: ast.AST) -> bool:
-    """Whether a module constant is a limit or a tuning parameter, such as `RETRY_SECONDS_MAX = 2 * 60`.
+    """Whether a constant or the default of an option is a limit or a tuning parameter: `RETRY_SECONDS_MAX = 2 * 60`.
 
     Its number is a choice: a test of the exact value would repeat the definition. Code that compares with the limit
     has mutants, and so have constants of a protocol or file format.

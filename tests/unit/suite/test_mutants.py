@@ -22,6 +22,7 @@ from tests.mutation.mutants import mutants_of
         ("HEADER_BYTES = 61", ["HEADER_BYTES = (62)"]),
         ("A_MAX = B + 1", ["A_MAX = (B - 1)", "A_MAX = B + (2)"]),
         ("def f():\n    size_max = 5", ["def f():\n    size_max = (6)"]),
+        ("class A:\n    acks: int = 5", ["class A:\n    acks: int = (6)"]),
         ("f(\n    a,\n    b == c,\n)", ["f(\n    a,\n    (b != c),\n)"]),
     ],
 )
@@ -43,6 +44,7 @@ def test_an_expression_is_changed_in_place(source: str, changed: list[str]) -> N
         "logger.warning('%d of %d', a + 1, b)",
         "FRAME_BYTES_MAX = 64 * 1024",
         "retry_ms: Final = 100",
+        "class A:\n    pending_bytes_max: int = 64 * 1024",
         "wait(self._options.request_timeout_ms / 1000)",
         "zip(a, b, strict=True)",
         "class A:\n    def __repr__(self) -> str:\n        return str(1 + 2)",
