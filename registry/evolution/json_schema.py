@@ -32,7 +32,7 @@ def differences(old: Subschema, new: Subschema) -> Iterator[Difference]:
     """All differences. Iterative, because chains of references can be long."""
     above: list[tuple[int, int]] = []
     stack: list[_Steps] = [iter([("#", old, new)])]
-    steps = 0
+    steps, path = 0, "#"
     while stack and steps < STEPS_MAX:
         steps += 1
         item = next(stack[-1], None)
@@ -48,6 +48,8 @@ def differences(old: Subschema, new: Subschema) -> Iterator[Difference]:
             if key not in above and len(stack) < _LEVELS_MAX:
                 above.append(key)
                 stack.append(_compare(path, was, now))
+    if stack:
+        yield Difference("not compared further", path, "", "the references have too many paths")
 
 
 def _target(schema: Subschema) -> Subschema:

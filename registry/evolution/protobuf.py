@@ -20,6 +20,10 @@ def differences(old: ProtobufSchema, new: ProtobufSchema) -> Iterator[Difference
         reported.add(one.path)
         kind = _NAMES.get(one.kind, one.kind.replace("_", " ").lower())
         yield Difference(kind, one.path, one.writer, one.reader, one.path, one.path)
+    referenced = {file.proto.name: file.proto for file in old.files[:-1]}
+    for file in new.files[:-1]:
+        if referenced.get(file.proto.name, file.proto) != file.proto:
+            yield Difference("referenced file changed", file.proto.name)
     before, after = Side(old), Side(new)
     fields = _fields(new)
     for path, (owner, was) in _fields(old).items():

@@ -1,6 +1,7 @@
 """A schema in a file or on standard input, as options and as the body of a request."""
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
@@ -12,6 +13,8 @@ from headgate.gateway.cli.errors import UsageError
 if TYPE_CHECKING:
     from headgate.registry.model import Reference
 
+# A schema has at most 1,048,576 characters (`registry.limits`, which would slow down `--help`) of up to four bytes.
+BYTES_MAX: Final = 4 * 1024 * 1024
 LANGUAGES: Final = {".avsc": "AVRO", ".json": "JSON", ".proto": "PROTOBUF"}
 Language: TypeAlias = Annotated[
     str | None, typer.Option("--type", help="AVRO, JSON or PROTOBUF [default: from the file name].")
@@ -31,7 +34,11 @@ SubjectName: TypeAlias = Annotated[
 def read_text(source: Path) -> str:
     """Raises UsageError."""
     try:
-        return sys.stdin.read() if str(source) == "-" else source.read_text("utf-8")
+        with nullcontext(sys.stdin.buffer) if str(source) == "-" else open(source, "rb") as file:
+            content = file.read(BYTES_MAX + 1)
+        if len(content) > BYTES_MAX:
+            raise UsageError(f"{source} is larger than {BYTES_MAX} bytes")
+        return content.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read {source}", why=str(error)) from error
 

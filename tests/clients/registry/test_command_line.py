@@ -9,6 +9,7 @@ import pytest
 
 from headgate.gateway.cli.app import run as run_command
 from headgate.gateway.cli.completion import complete_subject
+from headgate.gateway.cli.schema.schema_file import BYTES_MAX
 from tests.clients.registry.schema_cli import Cli
 from tests.contract.registry.schemas import defaulted, record
 from tests.live.registry import RegistryProcess, running_registry
@@ -182,6 +183,8 @@ def test_bad_usage_and_an_absent_registry_have_their_codes(live: RegistryProcess
     cli(live, "register", "s", str(tmp_path / "absent.avsc"), code=2)
     cli(live, "register", "s", "-", "--reference", "nonsense", input=record("a"), code=2)
     cli(live, "register", "s", "-", "--type", "xml", input=record("a"), code=2)
+    cli(live, "register", "s", "-", input=" " * (BYTES_MAX + 1), code=2)
+    assert "larger than" in cli.err
     cli(live, "register", "s", "-", input="{", code=1)
     assert "why: " in cli.err
 

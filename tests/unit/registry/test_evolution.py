@@ -196,12 +196,18 @@ def test_the_number_of_changes_is_limited() -> None:
 
 
 def test_mutual_references_of_json_schemas_do_not_multiply_the_work() -> None:
-    def schema(limit: int) -> dict[str, Any]:
+    def schema(**more: Any) -> dict[str, Any]:
         names = [f"t{number}" for number in range(12)]
         properties = {name: {"$ref": f"#/definitions/{name}"} for name in names}
-        return {
-            "properties": properties,
-            "definitions": {n: {"maxLength": limit, "properties": properties} for n in names},
-        }
+        return {"properties": properties, "definitions": {n: {**more, "properties": properties} for n in names}}
 
-    assert not evolution(SchemaType.JSON, schema(1), schema(2)).is_complete
+    assert not evolution(SchemaType.JSON, schema(maxLength=1), schema(maxLength=2)).is_complete
+    (change,) = evolution(SchemaType.JSON, schema(), {**schema(), "title": "x"}).changes[-1:]
+    assert (change.kind, change.new) == ("not compared further", "the references have too many paths")
+
+
+def test_a_changed_import_is_a_change() -> None:
+    text = 'syntax = "proto3"; import "b.proto"; message A { B b = 1; }'
+    imported = 'syntax = "proto3"; message B { %s c = 1; }'
+    old, new = (LANGUAGES.parse(SchemaType.PROTOBUF, text, {"b.proto": imported % type}) for type in ("int32", "int64"))
+    assert told(compare(LANGUAGES, old, new)) == ["referenced file changed b.proto"]
