@@ -7,6 +7,7 @@ import pytest
 from pyarrow import lib as pa
 from pyspark.sql import Row
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
+from pyspark.util import PythonEvalType
 
 from headgate.serdes.framing import VALUE_HEADER
 from headgate.spark_udfs import table_function
@@ -170,3 +171,45 @@ def test_the_table_function_decodes_rows_in_batches(monkeypatch: pytest.MonkeyPa
     assert found[1][1] == ("b", None, "TRUNCATED", 1, BAD)
     assert list(function.terminate()) == [("c", None, "NULL", None, None)]
     assert list(function.terminate()) == []
+
+
+def test_the_table_function_reads_all_fields_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    choices: list[Any] = []
+
+    def plan(choice: Any, _options: Any, on_registry_down: Any) -> Any:
+        choices.append(choice)
+        return decoding(ORDER)
+
+    monkeypatch.setattr(table_function, "plan_decoding", plan)
+    made = decode_table_function(NOBODY, OnRegistryDown.WAIT)
+    table = argument(value=BinaryType())
+    made.func.analyze(table, argument("orders-value"))
+    made.func.analyze(table, argument("orders-value"), argument(" id ,note"))
+    assert [choice.fields for choice in choices] == [None, ("id", "note")]
+    # Arrow would convert NaN to null on Spark 4.0.
+    assert made.evalType == PythonEvalType.SQL_TABLE_UDF
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (pa.int64(), (1, 0)),
+        (pa.struct([("a", pa.int64()), ("b", pa.string())]), (3, 0)),
+        (pa.list_(pa.int64()), (2, 1)),
+        (pa.struct([("a", pa.int64()), ("b", pa.list_(pa.struct([("x", pa.int64()), ("y", pa.int64())])))]), (6, 3)),
+        (pa.map_(pa.string(), pa.int64()), (4, 3)),
+    ],
+)
+def test_columns_below_arrays_and_maps_are_counted(kind: pa.DataType, expected: tuple[int, int]) -> None:
+    assert table_function.cells(kind) == expected
+
+
+def test_large_rows_are_decoded_before_the_batch_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = decoding(record(("items", {"type": "array", "items": "long"})))
+    made = decode_table_function(NOBODY, OnRegistryDown.WAIT).func
+    given = payload(record(("items", {"type": "array", "items": "long"})), {"items": [1] * 95})
+    monkeypatch.setattr(table_function, "BATCH_BYTES_MAX", 2 * 8 * (3 + len(given)))
+    function = made(SimpleNamespace(decoding=plan, column="value", others=()))
+    counts = [len(list(function.eval(Row(value=given)))) for _ in range(3)]
+    assert counts == [0, 2, 0]
+    assert len(list(function.terminate())) == 1

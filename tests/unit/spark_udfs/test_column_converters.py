@@ -4,10 +4,12 @@ import json
 from typing import Any
 
 import pytest
+from google.protobuf import timestamp_pb2
 from pyarrow import lib as pa
 
 from headgate.serdes.framing import frame
 from headgate.serdes.protobuf.messages import Messages
+from headgate.spark_udfs.executor import json_schema_columns
 from headgate.spark_udfs.executor.column_converter import ConversionError
 from headgate.spark_udfs.executor.json_schema_columns import json_schema_converter
 from headgate.spark_udfs.executor.protobuf_columns import protobuf_converter
@@ -131,3 +133,56 @@ def test_recursive_messages_end_in_bytes() -> None:
     shape = protobuf_converter(Messages(PROTO, {}).first())
     inner = shape.arrow_type.field("more").type.value_type
     assert inner.field("more").type.value_type == pa.binary()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "nanos", "micros"),
+    [
+        (0, 0, 0),
+        (1, 999_999_999, 1_999_999),
+        (-1, 1_000, -999_999),
+        (-62_135_596_800, 0, -62_135_596_800_000_000),
+        (253_402_300_799, 999_999_999, 253_402_300_799_999_999),
+        (-62_135_596_801, 0, None),
+        (253_402_300_800, 0, None),
+        (0, -1, None),
+        (0, 10**9, None),
+    ],
+)
+def test_timestamps_of_protobuf_are_microseconds_of_the_years_1_to_9999(
+    seconds: int, nanos: int, micros: int | None
+) -> None:
+    text = (
+        'syntax = "proto3"; import "google/protobuf/timestamp.proto"; message M { google.protobuf.Timestamp at = 1; }'
+    )
+    message = timestamp_pb2.Timestamp(seconds=seconds, nanos=nanos).SerializeToString()
+    body = b"\0\x0a" + bytes([len(message)]) + message
+    columns = decoding(text, language="PROTOBUF").decode(binary([frame(1, body)]))
+    assert columns.reasons.to_pylist() == ["INVALID_VALUE" if micros is None else None]
+    if micros is not None:
+        assert columns.values.field("at")[0].value == micros
+
+
+def test_null_entries_of_objects_and_arrays_stay_null() -> None:
+    numbers = json_schema_converter('{"type": "object", "additionalProperties": {"type": "number"}}', {})
+    assert numbers.convert({"a": None, "b": 1}) == [("a", None), ("b", 1.0)]
+    listed = json_schema_converter('{"type": "array", "items": {"type": "integer"}}', {})
+    assert listed.convert([None, 2.0]) == [None, 2]
+    known = json_schema_converter('{"type": "object", "properties": {"a": {"type": "integer"}}}', {})
+    assert (known.convert({"a": None}), known.convert({}), known.convert({"a": 3})) == (
+        {"a": None},
+        {"a": None},
+        {"a": 3},
+    )
+
+
+def test_columns_of_a_json_schema_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_schema_columns, "COLUMNS_MAX", 3)
+    schema: Any = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}}
+    assert kind_of(schema) == "struct<a: int64, b: int64>"
+    schema["properties"]["c"] = {"type": "integer"}
+    assert kind_of(schema) == "struct<a: int64, b: int64, c: string>"
+    monkeypatch.setattr(json_schema_columns, "COLUMNS_MAX", 100)
+    monkeypatch.setattr(json_schema_columns, "DEPTH_MAX", 1)
+    deep = {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}}
+    assert kind_of(deep) == "list<item: list<item: string>>"

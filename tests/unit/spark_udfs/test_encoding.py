@@ -57,7 +57,7 @@ def test_valid_rows_are_framed_and_invalid_rows_have_a_reason() -> None:
 
 def test_fail_reports_the_field_and_accepts_nulls() -> None:
     with pytest.raises(PoisonError, match=r"INVALID_VALUE: id: a number outside 32 bits \(schema id 7\)"):
-        encoded([ROW, {**ROW, "id": 2**40}], OnPoison.FAIL)
+        encoded([ROW, {**ROW, "id": 2**40}, {**ROW, "two": b"abc"}], OnPoison.FAIL)
     assert [payload is None for payload, _ in encoded([ROW, None], OnPoison.FAIL)] == [False, True]
 
 

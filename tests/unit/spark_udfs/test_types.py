@@ -98,3 +98,29 @@ def test_timestamps_are_truncated_to_the_precision_of_the_schema() -> None:
     assert (at[0], cut.field("list").values.cast(pa.int64()).to_pylist()) == (1, [-1, None])
     same = pa.array([{"id": 1}], pa.struct([("id", pa.int64())]))
     assert truncate_timestamps(same, wanted) is same
+
+
+@pytest.mark.parametrize(
+    ("array", "wanted"),
+    [
+        (pa.array([{"a": 1}]), pa.int64()),
+        (pa.array([1]), pa.struct([("a", pa.int64())])),
+        (pa.array([[1]]), pa.int64()),
+        (pa.array([1]), pa.list_(pa.int64())),
+        (pa.array([1]), pa.map_(pa.string(), pa.int64())),
+        (pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())), pa.int64()),
+        (pa.array([5], pa.timestamp("us")), pa.timestamp("us")),
+        (pa.array([5], pa.timestamp("us")), pa.int64()),
+        (pa.array([5], pa.timestamp("ns")), pa.timestamp("ms")),
+    ],
+)
+def test_only_timestamps_of_the_same_shape_are_truncated(array: pa.Array, wanted: pa.DataType) -> None:
+    assert truncate_timestamps(array, wanted) is array
+
+
+@pytest.mark.parametrize("nanoseconds", [0, 999, 1000, 1001, -1, -1000, -1001, 1_999_999])
+def test_nanoseconds_are_rounded_down_to_microseconds(nanoseconds: int) -> None:
+    array = pa.array([nanoseconds, None], pa.timestamp("ns", "UTC"))
+    found = to_spark(array, spark_arrow_type(array.type))
+    assert found.type == pa.timestamp("us", "UTC")
+    assert [None if each.as_py() is None else each.value for each in found] == [nanoseconds // 1000, None]

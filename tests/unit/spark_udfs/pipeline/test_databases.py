@@ -155,6 +155,12 @@ def test_postgresql_refuses_null_characters() -> None:
         ("2.5", DecimalType(5, 2), Decimal("2.50")),
         (1, BooleanType(), True),
         ("f", BooleanType(), False),
+        ("1", BooleanType(), True),
+        ("t", BooleanType(), True),
+        ("TRUE", BooleanType(), True),
+        ("true", BooleanType(), True),
+        (0, BooleanType(), False),
+        ("False", BooleanType(), False),
         ("2026-01-02T03:04:05Z", TimestampType(), datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)),
         (0, TimestampType(), datetime(1970, 1, 1, tzinfo=UTC)),
         ("2026-01-02", DateType(), date(2026, 1, 2)),
@@ -189,3 +195,46 @@ def test_values_that_do_not_fit_the_column_are_reported(value: object, kind: Dat
     assert row is None
     assert detail is not None
     assert detail.startswith("c: ")
+
+
+@pytest.mark.parametrize(
+    ("declared", "kind"),
+    [
+        ("DECIMAL(38)", "decimal(38,0)"),
+        ("NUMERIC(38, 18)", "decimal(38,18)"),
+        ("DECIMAL(39,2)", "double"),
+        ("DECIMAL", "double"),
+        ("DOUBLE PRECISION", "double"),
+        ("VARCHAR(9)", "string"),
+        ("DATE", "date"),
+        ("DATETIME", "timestamp"),
+        ("SMALLINT", "bigint"),
+        ("JSON", "string"),
+    ],
+)
+def test_declared_types_of_sqlite_become_spark_types(tmp_path: Path, declared: str, kind: str) -> None:
+    file = tmp_path / "types.db"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute(f"CREATE TABLE t (c {declared})")
+    with SqliteDialect().session(Database(f"sqlite:{file}"), reading=True) as session:
+        assert session.described("SELECT c FROM t") == [("c", kind)]
+        assert session.columns("t") == ["c"]
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "expected"),
+    [
+        (datetime(2026, 1, 2, 3), TimestampType(), datetime(2026, 1, 2, 3, tzinfo=UTC)),
+        (datetime(2026, 1, 2, 3, tzinfo=UTC), TimestampType(), datetime(2026, 1, 2, 3, tzinfo=UTC)),
+        ("2026-01-02T03:00:00", TimestampType(), datetime(2026, 1, 2, 3, tzinfo=UTC)),
+        ("2026-01-02T03:00:00+01:00", TimestampType(), datetime(2026, 1, 2, 2, tzinfo=UTC)),
+        (1.5, TimestampType(), datetime(1970, 1, 1, 0, 0, 1, 500_000, tzinfo=UTC)),
+        (datetime(2026, 1, 2, 3), TimestampNTZType(), datetime(2026, 1, 2, 3)),
+        ("2026-01-02T03:00:00", TimestampNTZType(), datetime(2026, 1, 2, 3)),
+        (datetime(2026, 1, 2, 3), DateType(), date(2026, 1, 2)),
+        (date(2026, 1, 2), DateType(), date(2026, 1, 2)),
+        (None, DateType(), None),
+    ],
+)
+def test_times_are_read_in_every_form(value: object, kind: DataType, expected: object) -> None:
+    assert spark_row([value], StructType().add("c", kind)) == ((expected,), None)

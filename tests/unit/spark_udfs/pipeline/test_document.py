@@ -109,3 +109,19 @@ def test_files_are_checked_before_they_are_parsed(tmp_path: Path) -> None:
     ):
         with pytest.raises(PipelineMistakes, match=message):
             read_document(file, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("a: 1\nb: *x\n", 2),
+        ("a: 1\nb: &x 2\nc: [*x]\n", 3),
+        ("a: 1\n\nb: " + "[" * 40 + "]" * 40, 3),
+        ("a: 1\nb: [1\nc: 2\n", 3),
+        ("[1]", 1),
+    ],
+)
+def test_mistakes_in_yaml_have_a_line(text: str, line: int) -> None:
+    with pytest.raises(PipelineMistakes) as caught:
+        yaml(text)
+    assert [each.line for each in caught.value.mistakes] == [line]

@@ -110,6 +110,15 @@ def test_values_of_another_type_are_poison(numbers: Database, checkpoint: Checkp
 
 
 @pytest.mark.usefixtures("ddl_without_session")
+def test_a_missing_database_is_not_created(numbers: Database, tmp_path: Path) -> None:
+    missing = JdbcSource("people", Database(f"sqlite:{tmp_path}/no.db"), "SELECT 1")
+    for read in (lambda: opened(missing), lambda: list(missing.read_all())):
+        with pytest.raises(PipelineError, match="there is no SQLite database"):
+            read()
+    assert not (tmp_path / "no.db").exists()
+
+
+@pytest.mark.usefixtures("ddl_without_session")
 def test_columns_of_a_query_are_checked(numbers: Database) -> None:
     with pytest.raises(PipelineError, match="there is no column ids; did you mean id") as caught:
         opened(JdbcSource("people", numbers, "SELECT * FROM t", "ids"))

@@ -127,6 +127,8 @@ def test_records_become_rows() -> None:
         (-1, None),
         (MILLISECONDS_MAX, MILLISECONDS_MAX * 1000),
         (MILLISECONDS_MAX + 1, None),
+        (-MILLISECONDS_MAX, -MILLISECONDS_MAX * 1000),
+        (-MILLISECONDS_MAX - 1, None),
         (2**63 - 1, None),
     ],
 )
