@@ -5,10 +5,8 @@ import time
 from typing import Final
 
 from headgate.kafka_client.admin.topics import describe_cluster
-from headgate.kafka_client.errors import KafkaClientError
+from headgate.kafka_client.errors import ResourceNotFound
 from headgate.kafka_client.request_client import RequestClient
-from headgate.proxy.errors import ResourceNotFound
-from headgate.proxy.kafka_errors import proxy_error
 from headgate.proxy.settings import ProxySettings
 
 # Minimum time between two requests for the cluster id.
@@ -23,7 +21,7 @@ class ClusterIdentity:
         self._asking = asyncio.Lock()
 
     async def cluster_id(self) -> str:
-        """Raises BrokerUnavailable, KafkaRetriable."""
+        """Raises BrokerUnavailable, RetriableError."""
         if self._known is None:
             async with self._asking:
                 if self._known is None:
@@ -51,7 +49,5 @@ class ClusterIdentity:
         cluster = RequestClient(self._settings.connection)
         try:
             return (await describe_cluster(cluster)).cluster_id
-        except KafkaClientError as error:
-            raise proxy_error(error) from error
         finally:
             await cluster.close()

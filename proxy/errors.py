@@ -1,19 +1,14 @@
-"""One exception class per kind of error. `proxy.api.errors` maps them to HTTP status and error code."""
+"""One exception class per kind of error, in addition to the errors of the Kafka client.
 
-from typing import TYPE_CHECKING
+`proxy.api.errors` maps both to HTTP status and error code.
+"""
 
-if TYPE_CHECKING:
-    from kio.schema.errors import ErrorCode
+from typing import TypeAlias
 
+from headgate.kafka_client.errors import BufferFull, KafkaClientError, ProducerClosed
 
-class ProxyError(Exception):
-    """Base class. The text is the message of the error response."""
-
-    subject: str = ""
-    """The resource of a failed Kafka request, such as `topic orders`."""
-    kafka_code: "ErrorCode | None" = None
-    kafka_message: str | None = None
-    """The error message of the broker, if it sent one."""
+ProxyError: TypeAlias = KafkaClientError
+"""The base class of both. The text is the message of the error response."""
 
 
 class BadRequest(ProxyError):
@@ -28,39 +23,9 @@ class InvalidConsumerConfigValue(ProxyError):
     """A consumer configuration has an invalid value."""
 
 
-class KafkaBadRequest(ProxyError):
-    """The broker rejects the request as invalid."""
-
-
-class NotAuthenticated(ProxyError): ...
-
-
-class NotAuthorized(ProxyError): ...
-
-
-class TopicNotFound(ProxyError):
-    def __init__(self, message: str = "Topic not found.") -> None:
-        super().__init__(message)
-
-
-class PartitionNotFound(ProxyError):
-    def __init__(self, message: str = "Partition not found.") -> None:
-        super().__init__(message)
-
-
 class ConsumerInstanceNotFound(ProxyError):
     def __init__(self, message: str = "Consumer instance not found.") -> None:
         super().__init__(message)
-
-
-class LeaderNotFound(ProxyError): ...
-
-
-class GroupNotFound(ProxyError): ...
-
-
-class ResourceNotFound(ProxyError):
-    """A cluster, broker, replica or configuration that does not exist."""
 
 
 class FormatMismatch(ProxyError):
@@ -132,7 +97,7 @@ class UnsupportedMedia(ProxyError):
         super().__init__(message)
 
 
-class TooManyRequests(ProxyError):
+class TooManyRequests(BufferFull):
     """A limit is reached. The client may retry after `retry_after_seconds`."""
 
     def __init__(self, message: str, retry_after_seconds: int = 1) -> None:
@@ -140,17 +105,5 @@ class TooManyRequests(ProxyError):
         self.retry_after_seconds = retry_after_seconds
 
 
-class KafkaFailed(ProxyError):
-    """The broker failed, and a retry does not help."""
-
-
-class KafkaRetriable(ProxyError):
-    """The broker failed, and a retry may help."""
-
-
-class BrokerUnavailable(ProxyError):
-    """No broker is available."""
-
-
-class ShuttingDown(ProxyError):
+class ShuttingDown(ProducerClosed):
     """The proxy is stopping. The client may retry later or with another worker."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
-from headgate.kafka_client.errors import BufferFull, PartitionNotFound, ProducerClosed, RecordTooLarge
+from headgate.kafka_client.errors import BufferFull, KafkaClientError, PartitionNotFound, ProducerClosed, RecordTooLarge
 from headgate.kafka_client.options import ConnectionOptions
 from headgate.kafka_client.producer.connection import ProducerConnection
 from headgate.kafka_client.producer.dispatcher import Dispatcher
@@ -207,7 +207,7 @@ class Producer:
         queue.waiting.append(batch)
         self._dispatcher.make_ready(queue)
 
-    def discard(self, batches: Sequence[Batch], error: Exception) -> None:
+    def discard(self, batches: Sequence[Batch], error: KafkaClientError) -> None:
         """Release unsent batches."""
         for batch in batches:
             self._settle(batch, error)
@@ -316,7 +316,7 @@ class Producer:
         queue.waiting.append(batch)
         return batch
 
-    def _settle(self, batch: Batch, error: Exception | None = None) -> None:
+    def _settle(self, batch: Batch, error: KafkaClientError | None = None) -> None:
         if not batch.is_settled:
             self._pending_bytes -= batch.bytes
             batch.settle(error)

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from headgate.kafka_client.errors import KafkaClientError
+
 Header = tuple[str, bytes | None]
 
 
@@ -90,7 +92,7 @@ class Batch:
         self.deadline = deadline
         self.is_settled = False
         self.waiters: list[asyncio.Future[None]] = []
-        self.error: Exception | None = None
+        self.error: KafkaClientError | None = None
         self.base_offset = -1
         self.append_time_ms: int | None = None
         self.identity: ProducerIdentity | None = None
@@ -105,7 +107,7 @@ class Batch:
         self.identity_lost = False
         """True if a broker rejected the producer id or sequence number of a keyed batch. The batch is not stored."""
 
-    def settle(self, error: Exception | None = None) -> None:
+    def settle(self, error: KafkaClientError | None = None) -> None:
         self.error = error
         self.builder = self.buffer = None
         self.is_settled = True

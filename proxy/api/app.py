@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 
 from fastapi import Depends, FastAPI
 
-from headgate.kafka_client.errors import KafkaClientError
 from headgate.proxy.api import health
 from headgate.proxy.api.addresses import access_of
 from headgate.proxy.api.errors import error_headers, media_type_of, status_of
@@ -63,7 +62,7 @@ def create_app(settings: ProxySettings, listen_host: str = "127.0.0.1") -> Appli
         redirect_slashes=False,
         dependencies=[Depends(restore_slashes)],
         exception_handlers=exception_handlers(
-            (ProxyError, KafkaClientError),
+            (ProxyError,),
             status_of=status_of,
             headers_of=error_headers,
             media_type_of=media_type_of,

@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from headgate.kafka_client.errors import KafkaClientError
+from headgate.kafka_client import errors as client
+from headgate.kafka_client.errors import BufferFull
 from headgate.openapi.media_types import JSON, KAFKA_V2
 from headgate.proxy import errors
 from headgate.proxy.errors import BodyTimedOut, ProxyError, TooManyRequests
-from headgate.proxy.kafka_errors import proxy_error
 from headgate.web import responses
 from headgate.web.asgi import Scope, Send
 from headgate.web.errors import ErrorStatus, ErrorTable
@@ -15,21 +15,24 @@ ERROR_TABLE: Final = ErrorTable(
     {
         errors.BadRequest: (400, 400),
         errors.InvalidConsumerConfig: (422, 40001),
-        errors.KafkaBadRequest: (400, 40002),
-        errors.NotAuthenticated: (401, 40101),
-        errors.NotAuthorized: (403, 40301),
-        errors.ResourceNotFound: (404, 404),
-        errors.TopicNotFound: (404, 40401),
-        errors.PartitionNotFound: (404, 40402),
+        client.InvalidRequest: (400, 40002),
+        client.NothingCommitted: (400, 400),
+        client.ValueTooLong: (400, 400),
+        client.NotAuthenticated: (401, 40101),
+        client.NotAuthorized: (403, 40301),
+        client.ResourceNotFound: (404, 404),
+        client.TopicNotFound: (404, 40401),
+        client.PartitionNotFound: (404, 40402),
         errors.ConsumerInstanceNotFound: (404, 40403),
-        errors.LeaderNotFound: (404, 40404),
-        errors.GroupNotFound: (404, 40405),
+        client.LeaderNotFound: (404, 40404),
+        client.GroupNotFound: (404, 40405),
         errors.NotAcceptable: (406, 406),
         errors.FormatMismatch: (406, 40601),
         errors.SchemaUnavailable: (408, 40801),
         errors.AlreadySubscribed: (409, 40901),
         errors.ConsumerExists: (409, 40902),
         errors.IllegalState: (409, 40903),
+        client.GroupNotEmpty: (409, 40903),
         errors.BodyTooLarge: (413, 413),
         errors.BodyTimedOut: (408, 408),
         errors.UnsupportedMedia: (415, 415),
@@ -40,27 +43,29 @@ ERROR_TABLE: Final = ErrorTable(
         errors.InvalidConsumerConfigValue: (422, 42204),
         errors.InvalidSchemaGiven: (422, 42205),
         errors.InvalidPayload: (422, 42206),
+        client.RecordTooLarge: (422, 42206),
         errors.SerializationFailed: (422, 42207),
         errors.InvalidBatch: (422, 42208),
-        errors.TooManyRequests: (429, 429),
-        errors.KafkaFailed: (500, 50002),
-        errors.KafkaRetriable: (500, 50003),
-        errors.BrokerUnavailable: (503, 50302),
+        client.BufferFull: (429, 429),
+        client.BrokerError: (500, 50002),
+        client.RetriableError: (500, 50003),
+        client.InvalidProperty: (503, 50302),
+        client.BrokerUnavailable: (503, 50302),
         errors.OwnerUnavailable: (503, 50302),
-        errors.ShuttingDown: (503, 50302),
+        client.ProducerClosed: (503, 50302),
     }
 )
 
 
-def status_of(error: ProxyError | KafkaClientError) -> ErrorStatus:
-    return ERROR_TABLE.status_of(proxy_error(error))
+def status_of(error: ProxyError) -> ErrorStatus:
+    return ERROR_TABLE.status_of(error)
 
 
-def error_headers(error: ProxyError | KafkaClientError) -> list[tuple[bytes, bytes]]:
+def error_headers(error: ProxyError) -> list[tuple[bytes, bytes]]:
     """Response headers that an error adds."""
-    error = proxy_error(error)
-    if isinstance(error, TooManyRequests):
-        return [(b"retry-after", str(error.retry_after_seconds).encode())]
+    if isinstance(error, BufferFull):
+        seconds = error.retry_after_seconds if isinstance(error, TooManyRequests) else 1
+        return [(b"retry-after", str(seconds).encode())]
     if isinstance(error, BodyTimedOut):
         return [(b"connection", b"close")]  # Otherwise the server parses the rest of the body as the next request.
     return []

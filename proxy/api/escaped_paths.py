@@ -9,7 +9,7 @@ from urllib.parse import unquote_to_bytes
 
 from starlette.requests import HTTPConnection
 
-from headgate.proxy.errors import ResourceNotFound
+from headgate.kafka_client.errors import ResourceNotFound
 from headgate.web.asgi import Scope
 
 # A lone surrogate: no valid UTF-8 decodes to it, so it cannot occur in a name.

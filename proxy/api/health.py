@@ -10,10 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from headgate.kafka_client.admin.topics import describe_cluster
-from headgate.kafka_client.errors import KafkaClientError
+from headgate.kafka_client.errors import BrokerUnavailable, KafkaClientError
 from headgate.openapi.media_types import JSON
 from headgate.proxy.api.requests import services_of
-from headgate.proxy.errors import BrokerUnavailable
 
 router = APIRouter()
 

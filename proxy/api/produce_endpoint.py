@@ -5,6 +5,7 @@ import re
 from collections.abc import Coroutine, Sequence
 from typing import Any, Final
 
+from headgate.kafka_client.errors import PartitionNotFound, ResourceNotFound
 from headgate.kafka_client.producer.records import OutgoingRecord, Ticket
 from headgate.openapi.media_types import JSON, KAFKA_V2, negotiate
 from headgate.proxy.api.body_memory import BodyMemory
@@ -15,13 +16,7 @@ from headgate.proxy.api.request_headers import RequestHeaders
 from headgate.proxy.api.v2.produce import ParsedRequest, ProduceV2, response_body, response_type
 from headgate.proxy.api.v3.produce import ProduceV3, batch_response
 from headgate.proxy.api.v3.record import ParsedRecord
-from headgate.proxy.errors import (
-    NotAcceptable,
-    PartitionNotFound,
-    ProxyError,
-    ResourceNotFound,
-    UnsupportedMedia,
-)
+from headgate.proxy.errors import NotAcceptable, ProxyError, UnsupportedMedia
 from headgate.proxy.producers.idempotency import Answered, parse_key
 from headgate.proxy.services import Services
 from headgate.web import responses

@@ -5,9 +5,10 @@ from typing import Any, Final, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.requests import Request
 
+from headgate.kafka_client.errors import ResourceNotFound
 from headgate.openapi.media_types import JSON, KAFKA_V2, content_type, negotiate
 from headgate.proxy.api.request_body import parse_json, read_body
-from headgate.proxy.errors import BadRequest, InvalidPayload, NotAcceptable, ResourceNotFound, UnsupportedMedia
+from headgate.proxy.errors import BadRequest, InvalidPayload, NotAcceptable, UnsupportedMedia
 from headgate.proxy.services import Services
 from headgate.web.errors import REASONS
 

@@ -19,16 +19,10 @@ import orjson
 from aiokafka import TopicPartition
 from aiokafka.structs import OffsetAndMetadata
 
+from headgate.kafka_client.errors import BrokerUnavailable, RetriableError
 from headgate.proxy.consumers.membership import FETCH_BYTES_MAX, GroupMember, MemberSettings, Record
 from headgate.proxy.consumers.ownership import Ownership
-from headgate.proxy.errors import (
-    BadRequest,
-    BrokerUnavailable,
-    ConsumerInstanceNotFound,
-    KafkaRetriable,
-    ProxyError,
-    TooManyRequests,
-)
+from headgate.proxy.errors import BadRequest, ConsumerInstanceNotFound, ProxyError, TooManyRequests
 from headgate.proxy.reading.batches import in_lists
 from headgate.proxy.reading.poison import Disposed, dispose
 from headgate.proxy.reading.rows import V3_ROWS, Row, Rows, make_rows
@@ -118,7 +112,7 @@ class GroupStream:
             while not self._readers.stopping.is_set():
                 if time.monotonic() >= commit_at:
                     # Retry failed commits of acknowledged rows. The coordinator may be available again.
-                    with contextlib.suppress(BrokerUnavailable, KafkaRetriable):
+                    with contextlib.suppress(BrokerUnavailable, RetriableError):
                         await self._commit()
                     commit_at = time.monotonic() + self._spec.heartbeat_seconds
                 self.share.resize(0)  # The client has read all previous rows.

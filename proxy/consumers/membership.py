@@ -17,16 +17,9 @@ from aiokafka.structs import OffsetAndMetadata
 
 from headgate.kafka_client.aiokafka_internals import client_of, fetch_committed_offsets
 from headgate.kafka_client.consumer import FETCH_EXPANDED_BYTES_MAX, BoundedConsumer, UnreadableConsumerRecord
+from headgate.kafka_client.errors import BrokerError, BrokerUnavailable, PartitionNotFound
 from headgate.kafka_client.fetch import Isolation
-from headgate.proxy.errors import (
-    BadRequest,
-    BrokerUnavailable,
-    ConsumerInstanceNotFound,
-    IllegalState,
-    KafkaFailed,
-    PartitionNotFound,
-    ProxyError,
-)
+from headgate.proxy.errors import BadRequest, ConsumerInstanceNotFound, IllegalState, ProxyError
 from headgate.proxy.kafka_errors import proxy_error
 from headgate.proxy.reading.batches import read_chunk, records
 from headgate.proxy.reading.cluster import Cluster
@@ -126,7 +119,7 @@ class GroupMember:
                 raise ConsumerInstanceNotFound from error
             found = {}  # Another request has changed the subscription.
         except (kafka.NoOffsetForPartitionError, kafka.OffsetOutOfRangeError) as error:
-            raise KafkaFailed(f"{type(error).__name__}: {error}. The consumer has auto.offset.reset=none.") from error
+            raise BrokerError(f"{type(error).__name__}: {error}. The consumer has auto.offset.reset=none.") from error
         except (UnicodeDecodeError, kafka.CorruptRecordException):
             # aiokafka requires UTF-8 in header names, but Kafka does not. A malformed record becomes poison.
             found = await self._fetch_leniently(consumer)
@@ -142,7 +135,7 @@ class GroupMember:
             raise BrokerUnavailable("No broker is available. Retry later to read the records.")
 
     async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None) -> None:
-        """Commits `offsets`, or all delivered records. Raises IllegalState, KafkaRetriable, BrokerUnavailable."""
+        """Commits `offsets`, or all delivered records. Raises IllegalState, RetriableError, BrokerUnavailable."""
         if self._consumer is None:
             if offsets:
                 raise IllegalState("The consumer has neither a subscription nor an assignment.")

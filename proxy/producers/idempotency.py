@@ -18,10 +18,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from headgate.kafka_client.errors import PartitionNotFound
 from headgate.kafka_client.producer.partition_queue import SEQUENCES
 from headgate.kafka_client.producer.partitioner import partition_of
 from headgate.kafka_client.producer.records import OutgoingRecord, ProducerIdentity, Ticket
-from headgate.proxy.errors import BadRequest, PartitionNotFound, ProxyError, Unprocessable
+from headgate.proxy.errors import BadRequest, ProxyError, Unprocessable
 from headgate.proxy.producers.keyed_delivery import KeyedDelivery
 from headgate.proxy.producers.outcome_log import Entry, Intent, Outcome, OutcomeLog
 from headgate.proxy.producers.sender import Sender

@@ -8,7 +8,7 @@
 
 from typing import Final
 
-from headgate.proxy.errors import NotAuthorized
+from headgate.kafka_client.errors import NotAuthorized
 from headgate.proxy.settings import ProxySettings
 
 KAFKA_INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from headgate.kafka_client.errors import BrokerError, PartitionNotFound
 from headgate.kafka_client.producer.records import Batch, OutgoingRecord, ProducerIdentity, Ticket, settled
-from headgate.proxy.errors import InvalidPayload, KafkaFailed, PartitionNotFound, ProxyError, ShuttingDown
+from headgate.proxy.errors import InvalidPayload, ProxyError, ShuttingDown
 from headgate.proxy.producers.outcome_log import Intent
 from headgate.proxy.producers.sender import Sender
 
@@ -77,7 +78,7 @@ class KeyedDelivery:
         chosen: list[OutgoingRecord] = []
         for position in positions:
             if not 0 <= position < len(self._records):  # Any Kafka client may write to the topic.
-                raise KafkaFailed("The journal entry of this Idempotency-Key does not match the request.")
+                raise BrokerError("The journal entry of this Idempotency-Key does not match the request.")
             record = self._records[position]
             if isinstance(record, ProxyError):
                 # The first attempt sent this record. A batch must be sent again with the same records.

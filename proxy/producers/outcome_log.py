@@ -25,10 +25,9 @@ from kio.schema.errors import ErrorCode
 from headgate.kafka_client.admin.topics import NewTopic, create_topic, describe_cluster, find_topics
 from headgate.kafka_client.consumer import BoundedConsumer
 from headgate.kafka_client.decompression import Decompression
-from headgate.kafka_client.errors import KafkaClientError
+from headgate.kafka_client.errors import BrokerUnavailable, KafkaClientError, TopicNotFound
 from headgate.kafka_client.producer.records import OutgoingRecord, ProducerIdentity
 from headgate.kafka_client.request_client import RequestClient
-from headgate.proxy.errors import BrokerUnavailable, TopicNotFound
 from headgate.proxy.kafka_errors import proxy_error
 from headgate.proxy.producers.sender import Sender
 from headgate.proxy.settings import ProxySettings

@@ -15,8 +15,8 @@ from aiokafka.errors import CorruptRecordException
 from aiokafka.record.memory_records import MemoryRecords
 
 from headgate.kafka_client.decompression import BATCH_BYTES_MAX, Decompression
+from headgate.kafka_client.errors import BrokerError
 from headgate.kafka_client.fetch import Fetched, Isolation
-from headgate.proxy.errors import KafkaFailed
 from headgate.proxy.reading.payloads import Header, KafkaRecord, UnreadableRecord
 from headgate.wire.errors import InvalidBatch
 from headgate.wire.expansion import (
@@ -95,7 +95,7 @@ def parse(
 ) -> Chunk:
     """Returns up to `bytes_max` uncompressed bytes of visible records.
 
-    Raises KafkaFailed if the first batch is corrupt. Stops before a later corrupt batch.
+    Raises BrokerError if the first batch is corrupt. Stops before a later corrupt batch.
     """
     is_committed = isolation is Isolation.READ_COMMITTED
     transactions = TransactionFilter(fetched.aborted if is_committed else ())
@@ -105,7 +105,7 @@ def parse(
         if not _is_valid(raw):
             if batches:
                 break
-            raise KafkaFailed(f"The batch at offset {position} is corrupt: its checksum does not match.")
+            raise BrokerError(f"The batch at offset {position} is corrupt: its checksum does not match.")
         if raw[MAGIC_AT] < MAGIC or _is_visible(transactions, raw):
             batches.append(raw)
         position = max(position, next_offset_of(raw))

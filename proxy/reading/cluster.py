@@ -18,14 +18,14 @@ from aiokafka import errors as kafka
 
 from headgate.kafka_client.connection import open_client
 from headgate.kafka_client.decompression import Decompression
-from headgate.kafka_client.fetch import Fetched, Isolation, fetch_request, list_offsets, read_fetch
-from headgate.proxy.errors import (
+from headgate.kafka_client.errors import (
     BrokerUnavailable,
-    KafkaRetriable,
     LeaderNotFound,
     PartitionNotFound,
+    RetriableError,
     TopicNotFound,
 )
+from headgate.kafka_client.fetch import Fetched, Isolation, fetch_request, list_offsets, read_fetch
 from headgate.proxy.kafka_errors import proxy_error
 from headgate.proxy.settings import ProxySettings
 
@@ -183,7 +183,7 @@ class Cluster:
             failed = proxy_error(error)
             if isinstance(error, (kafka.LeaderNotAvailableError, kafka.NotLeaderForPartitionError)):
                 failed = LeaderNotFound(f"No leader for the partition: {error}")
-            elif isinstance(failed, KafkaRetriable) or isinstance(error, kafka.NodeNotReadyError):
+            elif isinstance(failed, RetriableError) or isinstance(error, kafka.NodeNotReadyError):
                 failed = BrokerUnavailable(f"The brokers do not respond: {str(error) or type(error).__name__}")
             raise failed from error
         await asyncio.sleep(RETRY_SECONDS)

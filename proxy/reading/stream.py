@@ -13,15 +13,9 @@ from typing import Final, cast
 import orjson
 from aiokafka import TopicPartition
 
+from headgate.kafka_client.errors import BrokerUnavailable, LeaderNotFound, RetriableError
 from headgate.kafka_client.fetch import Isolation
-from headgate.proxy.errors import (
-    BrokerUnavailable,
-    KafkaRetriable,
-    LeaderNotFound,
-    ProxyError,
-    ShuttingDown,
-    TooManyRequests,
-)
+from headgate.proxy.errors import ProxyError, ShuttingDown, TooManyRequests
 from headgate.proxy.producers.sender import Sender
 from headgate.proxy.reading.batches import Chunk, read_chunk, record_lists
 from headgate.proxy.reading.cluster import Cluster
@@ -230,7 +224,7 @@ class RecordStream:
             chunks = await (self._ahead or self._fetch())
             if chunks or self._spec.follow:
                 self._trouble_since = None
-        except (BrokerUnavailable, KafkaRetriable, LeaderNotFound) as error:
+        except (BrokerUnavailable, RetriableError, LeaderNotFound) as error:
             await self._outlive(error)
             return []
         finally:

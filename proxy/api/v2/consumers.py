@@ -17,6 +17,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from headgate.kafka_client.errors import PartitionNotFound
 from headgate.openapi.media_types import KAFKA_V2
 from headgate.proxy.api.addresses import base_url
 from headgate.proxy.api.forwarding import forward
@@ -27,7 +28,7 @@ from headgate.proxy.api.request_body import parse_json, read_body
 from headgate.proxy.consumers.config import read_config
 from headgate.proxy.consumers.instance import ConsumerInstance, Rendering, StoredResponse
 from headgate.proxy.consumers.membership import Record
-from headgate.proxy.errors import BadRequest, IllegalState, PartitionNotFound, Unprocessable, UnsupportedMedia
+from headgate.proxy.errors import BadRequest, IllegalState, Unprocessable, UnsupportedMedia
 from headgate.proxy.reading.batches import in_lists
 from headgate.proxy.reading.formats import MEDIA_TYPES, check_accept
 from headgate.proxy.reading.poison import PoisonPolicy, dispose

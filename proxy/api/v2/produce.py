@@ -11,6 +11,14 @@ from typing import Any, Final
 
 import orjson
 
+from headgate.kafka_client.errors import (
+    BrokerUnavailable,
+    LeaderNotFound,
+    NotAuthenticated,
+    NotAuthorized,
+    ProducerClosed,
+    RetriableError,
+)
 from headgate.kafka_client.producer.records import OutgoingRecord, Ticket, settled
 from headgate.kafka_client.time_slicing import chunks
 from headgate.openapi.media_types import JSON, KAFKA_V2, negotiate
@@ -19,24 +27,17 @@ from headgate.proxy.api.large_body import parse_rows
 from headgate.proxy.api.record_fields import headers_of, int_field, timestamp_ms
 from headgate.proxy.errors import (
     BadRequest,
-    BrokerUnavailable,
     ConversionFailed,
     InvalidBatch,
     InvalidPayload,
-    KafkaRetriable,
     KeySchemaMissing,
-    LeaderNotFound,
     NotAcceptable,
-    NotAuthenticated,
-    NotAuthorized,
     ProxyError,
-    ShuttingDown,
     Unprocessable,
     UnsupportedMedia,
     ValueSchemaMissing,
 )
 from headgate.proxy.formats import SCHEMALESS, Encode, Format, SchemaChoice, encode_json
-from headgate.proxy.kafka_errors import proxy_error
 from headgate.proxy.producers.internal_topics import check_writable
 from headgate.proxy.schemas import SchemaEncoder
 from headgate.proxy.services import Services
@@ -68,7 +69,7 @@ _RECORD_FIELDS: Final = frozenset({"key", "value", "partition", "timestamp", "he
 WARNING_ROWS_MAX: Final = 100
 """Records of a request that are searched for mistakes."""
 _FORMATS: Final[Mapping[str, Format]] = {**{name.value: name for name in Format}, "text": Format.STRING}
-_RETRIABLE: Final = (KafkaRetriable, BrokerUnavailable, LeaderNotFound, ShuttingDown)
+_RETRIABLE: Final = (RetriableError, BrokerUnavailable, LeaderNotFound, ProducerClosed)
 _KEPT_CODES: Final = (NotAuthenticated, NotAuthorized)
 
 
@@ -188,9 +189,9 @@ async def response_body(parsed: ParsedRequest, tickets: Sequence[Ticket]) -> byt
                 offset = batch.base_offset + ticket.position if batch.base_offset >= 0 else -1
                 rows.append({"partition": batch.partition, "offset": offset, "error_code": None, "error": None})
             else:
-                failed = proxy_error(batch.error)
+                failed = batch.error
                 rows.append({"partition": None, "offset": None, "error_code": row_code(failed), "error": str(failed)})
-    if isinstance(failed, (BrokerUnavailable, ShuttingDown)) and all(row["error"] for row in rows):
+    if isinstance(failed, (BrokerUnavailable, ProducerClosed)) and all(row["error"] for row in rows):
         raise failed
     answer: dict[str, object] = {
         "offsets": rows,

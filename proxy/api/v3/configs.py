@@ -10,10 +10,11 @@ from starlette.responses import Response
 from headgate.kafka_client.admin import configs
 from headgate.kafka_client.admin.configs import Change, Config, Operation, Resource, ResourceType
 from headgate.kafka_client.admin.topics import describe_cluster, find_topic, find_topics, list_topics
+from headgate.kafka_client.errors import ResourceNotFound
 from headgate.proxy.api.errors import status_of
 from headgate.proxy.api.requests import Body, body_v3, number_in_path, response_type_v3
 from headgate.proxy.api.v3.resources import V3, Links, Row, no_content, respond, v3_of
-from headgate.proxy.errors import BadRequest, ResourceNotFound
+from headgate.proxy.errors import BadRequest
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}", dependencies=[Depends(response_type_v3)])
 Context = Annotated[V3, Depends(v3_of)]

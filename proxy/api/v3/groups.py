@@ -12,12 +12,13 @@ from headgate.kafka_client.admin.groups import Consumer, Group, find_group
 from headgate.kafka_client.admin.lags import Lag, list_lags
 from headgate.kafka_client.admin.offsets import Place
 from headgate.kafka_client.admin.reset import Aim, Move, Target, reset_offsets
+from headgate.kafka_client.errors import ResourceNotFound
 from headgate.proxy.api.query import int_query
 from headgate.proxy.api.record_fields import TIMESTAMP_MAX, timestamp_ms
 from headgate.proxy.api.requests import INT32_MAX, Body, body_v3, number_in_path, response_type_v3
 from headgate.proxy.api.v3.resources import V3, Links, Row, no_content, respond, v3_of
 from headgate.proxy.api.v3.topics import Int32
-from headgate.proxy.errors import BadRequest, ResourceNotFound
+from headgate.proxy.errors import BadRequest
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/consumer-groups", dependencies=[Depends(response_type_v3)])
 Context = Annotated[V3, Depends(v3_of)]

@@ -9,10 +9,11 @@ from starlette.responses import Response
 from headgate.kafka_client.admin.offsets import HIGH_WATERMARK, Place, bounds, purge
 from headgate.kafka_client.admin.reassignments import Reassignment, list_reassignments
 from headgate.kafka_client.admin.topics import Partition, find_topic
+from headgate.kafka_client.errors import ResourceNotFound
 from headgate.proxy.api.query import check_query_names, int_query
 from headgate.proxy.api.requests import number_in_path, response_type_v3
 from headgate.proxy.api.v3.resources import V3, Links, Row, respond, v3_of
-from headgate.proxy.errors import BadRequest, ResourceNotFound
+from headgate.proxy.errors import BadRequest
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics", dependencies=[Depends(response_type_v3)])
 Context = Annotated[V3, Depends(v3_of)]

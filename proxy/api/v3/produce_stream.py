@@ -13,13 +13,13 @@ from typing import Any, Final
 
 import orjson
 
+from headgate.kafka_client.errors import BufferFull
 from headgate.kafka_client.producer.records import Ticket
 from headgate.proxy.api.errors import status_of
 from headgate.proxy.api.rate_limit import RateLimit
 from headgate.proxy.api.record_fields import iso_time
 from headgate.proxy.api.v3.record import ParsedRecord, RecordParser, SchemaNotCached
 from headgate.proxy.errors import ProxyError, TooManyRequests
-from headgate.proxy.kafka_errors import proxy_error
 from headgate.proxy.producers.report_buffer import ReportBuffer
 from headgate.proxy.services import Services
 
@@ -74,7 +74,7 @@ class ProduceStream:
                 else:
                     parsed = parse(row)
                     entry = (parsed, place(topic, parsed.record, partitions, now_ms), size)
-            except (SchemaNotCached, TooManyRequests):
+            except (SchemaNotCached, BufferFull):
                 entry = await self._place_later(row, size)
             except ProxyError as error:
                 entry = (error, None, size)
@@ -150,7 +150,7 @@ class ProduceStream:
             try:
                 parsed = await self._parser.parse(row)
                 (ticket,) = await self._services.sender.place(self._topic, [parsed.record])
-            except TooManyRequests as full:
+            except BufferFull as full:
                 error = full
                 await asyncio.sleep(FULL_PAUSE_SECONDS)
             except ProxyError as refused:
@@ -175,7 +175,7 @@ def report_of(
         return {"error_code": status_of(parsed).error_code, "message": str(parsed)}
     batch = ticket.batch
     if batch.error is not None:
-        return {"error_code": status_of(proxy_error(batch.error)).error_code, "message": str(batch.error)}
+        return {"error_code": status_of(batch.error).error_code, "message": str(batch.error)}
     report: dict[str, object] = {
         "error_code": 200,
         "cluster_id": cluster_id,

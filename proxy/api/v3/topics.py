@@ -17,10 +17,11 @@ from headgate.kafka_client.admin.topics import (
     find_topic,
     list_topics,
 )
+from headgate.kafka_client.errors import InvalidRequest
 from headgate.proxy.api.query import flag_query
 from headgate.proxy.api.requests import INT32_MAX, Body, body_v3, response_type_v3
 from headgate.proxy.api.v3.resources import V3, Links, Row, no_content, respond, v3_of
-from headgate.proxy.errors import BadRequest, KafkaBadRequest
+from headgate.proxy.errors import BadRequest
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics", dependencies=[Depends(response_type_v3)])
 Context = Annotated[V3, Depends(v3_of)]
@@ -103,7 +104,7 @@ async def update(v3: Context, topic_name: str, request: Request) -> Response:
     body = await body_v3(request, UpdateTopic)
     topic = await find_topic(v3.cluster, topic_name)
     if body.partitions_count < len(topic.partitions):
-        raise KafkaBadRequest(
+        raise InvalidRequest(
             f"Topic {topic_name} has {len(topic.partitions)} partitions. The number cannot decrease to"
             f" {body.partitions_count}."
         )

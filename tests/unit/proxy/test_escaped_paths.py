@@ -7,8 +7,8 @@ import pytest
 from starlette.requests import HTTPConnection
 from starlette.routing import Match, Route
 
+from headgate.kafka_client.errors import ResourceNotFound
 from headgate.proxy.api.escaped_paths import restore_slashes, unescape_path
-from headgate.proxy.errors import ResourceNotFound
 
 ROUTE = Route("/groups/{group}/members/{member}", endpoint=lambda _: None)
 NAMES = ["plain", "a/b", "/", "//", "100%", "%2F", "%252f", "two words", "müller", "a+b", "a?b#c", "\ufffd", "🦊/🦊"]

@@ -5,8 +5,8 @@ import pytest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.util import calc_crc32c
 
+from headgate.kafka_client.errors import BrokerError
 from headgate.kafka_client.fetch import Fetched, Isolation
-from headgate.proxy.errors import KafkaFailed
 from headgate.proxy.reading.batches import parse, records
 from headgate.wire.transactions import AbortedTransaction
 
@@ -70,7 +70,7 @@ def test_a_corrupt_batch_is_poison_and_earlier_batches_are_returned() -> None:
     broken = bytearray(batch(1, b"bbbb"))
     broken[-2] ^= 0xFF
     assert values(batch(0, b"a") + bytes(broken), 0, Isolation.READ_UNCOMMITTED) == ([b"a"], 1)
-    with pytest.raises(KafkaFailed, match="checksum"):
+    with pytest.raises(BrokerError, match="checksum"):
         parse(fetched(bytes(broken)), 1, Isolation.READ_UNCOMMITTED)
 
 
@@ -100,7 +100,7 @@ def test_a_record_with_a_header_name_that_is_not_utf8_is_returned(compression: i
 def test_a_batch_without_a_whole_header_is_corrupt(size: int, magic: int) -> None:
     data = bytearray(struct.pack(">qi", 5, size) + bytes(size))
     data[16:17] = bytes([magic])[: len(data) - 16]
-    with pytest.raises(KafkaFailed, match="offset 5 is corrupt"):
+    with pytest.raises(BrokerError, match="offset 5 is corrupt"):
         parse(fetched(bytes(data)), 5, Isolation.READ_UNCOMMITTED)
     chunk = parse(fetched(batch(5, b"good") + bytes(data)), 5, Isolation.READ_UNCOMMITTED)
     assert [record.value for record in records(chunk)] == [b"good"]

@@ -9,8 +9,8 @@ import pytest
 from aiokafka import ConsumerRecord, TopicPartition
 from aiokafka.structs import OffsetAndMetadata
 
+from headgate.kafka_client.errors import RetriableError
 from headgate.proxy.consumers.group_stream import GroupStream
-from headgate.proxy.errors import KafkaRetriable
 from headgate.proxy.reading.formats import Formats, ReadFormat
 from headgate.proxy.reading.memory import StreamMemory
 from headgate.proxy.reading.payloads import Payloads
@@ -43,7 +43,7 @@ class FakeMember:
     async def commit(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
         if self.failures:
             self.failures -= 1
-            raise KafkaRetriable("not now")
+            raise RetriableError("not now")
         self.commits.append(offsets)
 
 
@@ -65,7 +65,7 @@ def test_the_next_acknowledgement_retries_a_failed_commit() -> None:
     async def scenario() -> None:
         member = FakeMember(failures=1)
         stream = await opened(member)
-        with pytest.raises(KafkaRetriable):
+        with pytest.raises(RetriableError):
             await stream.acknowledge(2)
         assert await stream.acknowledge(2) == 0
         assert member.commits == [{TopicPartition("t", 0): OffsetAndMetadata(2, "")}]

@@ -15,9 +15,9 @@ from aiokafka import errors as kafka
 from aiokafka.record.default_records import DefaultRecordBatch
 from kio.schema.errors import ErrorCode
 
+from headgate.kafka_client.errors import BrokerUnavailable
 from headgate.kafka_client.producer.connection import Placed
 from headgate.kafka_client.producer.records import Batch, ProducerIdentity
-from headgate.proxy.errors import BrokerUnavailable
 
 WINDOW_BATCHES = 5
 

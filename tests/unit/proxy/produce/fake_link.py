@@ -8,9 +8,9 @@ from typing import Any
 from aiokafka.record.default_records import DefaultRecordBatch
 from kio.schema.errors import ErrorCode
 
+from headgate.kafka_client.errors import TopicNotFound
 from headgate.kafka_client.producer.connection import Placed
 from headgate.kafka_client.producer.records import Batch, ProducerIdentity
-from headgate.proxy.errors import TopicNotFound
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import asyncio
 import random
 
-from headgate.proxy.errors import BrokerUnavailable
+from headgate.kafka_client.errors import BrokerUnavailable
 from headgate.proxy.producers.outcome_log import Entry, Intent, Outcome
 
 

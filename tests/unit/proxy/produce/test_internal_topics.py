@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from headgate.proxy.errors import NotAuthorized
+from headgate.kafka_client.errors import NotAuthorized
 from headgate.proxy.producers.internal_topics import check_writable
 from headgate.proxy.producers.outcome_log import Intent, Outcome, OutcomeLog
 from headgate.proxy.producers.sender import Sender

@@ -5,14 +5,8 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
+from headgate.kafka_client.errors import BrokerUnavailable, BufferFull, ProducerClosed, RecordTooLarge, RetriableError
 from headgate.kafka_client.producer.records import OutgoingRecord, ProducerIdentity, Ticket
-from headgate.proxy.errors import (
-    BrokerUnavailable,
-    InvalidPayload,
-    KafkaRetriable,
-    ShuttingDown,
-    TooManyRequests,
-)
 from headgate.proxy.producers.sender import Sender
 from tests.unit.proxy.produce.fake_link import FakeLink
 from tests.unit.proxy.produce.sending import keyed, placed, record, run, sent, settle
@@ -43,7 +37,7 @@ def test_a_keyed_batch_that_is_full_is_refused_without_encoding_the_other_record
 
     async def scenario(link: FakeLink, sender: Sender) -> None:
         for records in ([record(bytes(400))] * 100, []):
-            with pytest.raises(InvalidPayload, match="must fit one batch"):
+            with pytest.raises(RecordTooLarge, match="must fit one batch"):
                 sender.build("t", [(0, records)])
         assert len(encoded) < 10
         assert sender.pending_bytes == 0
@@ -94,7 +88,7 @@ def test_a_keyed_batch_with_a_lost_sequence_is_handed_back_and_not_sent_under_an
         (ticket,) = keyed(sender, 7, 3, record(b"k"))
         await sent(link, 1)
         link.refuse(ErrorCode.out_of_order_sequence_number)
-        with pytest.raises(KafkaRetriable, match="OUT_OF_ORDER_SEQUENCE_NUMBER"):
+        with pytest.raises(RetriableError, match="OUT_OF_ORDER_SEQUENCE_NUMBER"):
             await ticket.delivered()
         assert ticket.batch.identity_lost
         await settle()
@@ -110,7 +104,7 @@ def test_a_fenced_producer_id_leaves_a_batch_in_doubt_that_an_earlier_attempt_ma
         sender.send_as(ProducerIdentity(7, 0), 0, ticket.batch, may_be_written=True)
         await sent(link, 1)
         link.refuse(ErrorCode.invalid_producer_epoch)
-        with pytest.raises(KafkaRetriable, match="may have been written"):
+        with pytest.raises(RetriableError, match="may have been written"):
             await ticket.delivered()
         assert not ticket.batch.identity_lost
 
@@ -119,20 +113,20 @@ def test_a_fenced_producer_id_leaves_a_batch_in_doubt_that_an_earlier_attempt_ma
 
 def test_keyed_batches_count_as_pending_until_they_are_settled_or_discarded() -> None:
     async def scenario(link: FakeLink, sender: Sender) -> None:
-        with pytest.raises(InvalidPayload, match="partition 1"):
+        with pytest.raises(RecordTooLarge, match="partition 1"):
             sender.build("t", [(0, [record(b"x" * 100)]), (1, [record(b"x" * 150)] * 6)])
-        with pytest.raises(InvalidPayload, match="limit of 800"):
+        with pytest.raises(RecordTooLarge, match="limit of 800"):
             sender.build("t", [(0, [record(b"x" * 20)]), (1, [record(b"x" * 800)])])
         assert sender.pending_bytes == 0
         assert link.sent == []
         ((ticket,),) = sender.build("t", [(0, [record(b"x" * 500)])])
         assert sender.pending_bytes > 400
-        with pytest.raises(TooManyRequests):
+        with pytest.raises(BufferFull):
             sender.build("t", [(0, [record(b"x" * 750)])])
         sender.discard([ticket.batch], BrokerUnavailable("given up"))
         assert sender.pending_bytes == 0
         await sender.close()
-        with pytest.raises(ShuttingDown):
+        with pytest.raises(ProducerClosed):
             sender.build("t", [(0, [record(b"x")])])
 
     run(scenario, producer_batch_bytes_max=800, producer_pending_bytes_max=1200)
@@ -143,7 +137,7 @@ def test_a_keyed_batch_that_was_built_before_the_proxy_closed_is_not_sent() -> N
         ((ticket,),) = sender.build("t", [(0, [record(b"x")])])
         await sender.close()
         sender.send_as(ProducerIdentity(7, 0), 0, ticket.batch, may_be_written=False)
-        with pytest.raises(ShuttingDown):
+        with pytest.raises(ProducerClosed):
             await ticket.delivered()
         assert link.sent == []
         assert sender.pending_bytes == 0

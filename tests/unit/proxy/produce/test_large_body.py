@@ -9,10 +9,11 @@ import orjson
 import pytest
 
 from headgate.kafka_client import time_slicing
+from headgate.kafka_client.errors import ProducerClosed
 from headgate.kafka_client.producer.producer import records_at_once_max
 from headgate.kafka_client.producer.records import OutgoingRecord
 from headgate.proxy.api.large_body import FIELD_BYTES_MAX, WHOLE_BYTES_MAX, parse_rows
-from headgate.proxy.errors import BadRequest, InvalidPayload, ShuttingDown
+from headgate.proxy.errors import BadRequest, InvalidPayload
 from headgate.proxy.producers.sender import Sender
 from headgate.proxy.settings import ProxySettings
 from tests.unit.proxy.produce.fake_link import FakeLink
@@ -129,7 +130,7 @@ def test_records_that_are_not_placed_when_the_proxy_stops_get_an_error(monkeypat
             await asyncio.sleep(0)
         await sender.close()
         for ticket in await placing:
-            with pytest.raises(ShuttingDown):
+            with pytest.raises(ProducerClosed):
                 await ticket.delivered()
         assert sender.pending_bytes == 0
 

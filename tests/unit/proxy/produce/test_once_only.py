@@ -8,17 +8,10 @@ import pytest
 from aiokafka import errors as kafka
 from kio.schema.errors import ErrorCode
 
+from headgate.kafka_client.errors import BrokerUnavailable, InvalidRequest, RecordTooLarge, RetriableError
 from headgate.kafka_client.producer.connection import Placed
 from headgate.kafka_client.producer.records import OutgoingRecord, ProducerIdentity, Ticket, settled
-from headgate.proxy.errors import (
-    BrokerUnavailable,
-    ConversionFailed,
-    InvalidPayload,
-    KafkaBadRequest,
-    KafkaRetriable,
-    ProxyError,
-    Unprocessable,
-)
+from headgate.proxy.errors import ConversionFailed, InvalidPayload, ProxyError, Unprocessable
 from headgate.proxy.producers import idempotency
 from headgate.proxy.producers.idempotency import OnceOnly, restarts_max
 from headgate.proxy.producers.outcome_log import Entry, Intent, Outcome
@@ -123,7 +116,7 @@ def test_a_request_that_was_not_finished_goes_out_under_its_first_numbers() -> N
         asking = asyncio.create_task(world.ask("key", b"v"))
         await world.sent(1)
         world.link.refuse(ErrorCode.policy_violation)
-        with pytest.raises(KafkaBadRequest):
+        with pytest.raises(InvalidRequest):
             await asking
         other = asyncio.create_task(world.ask("other", b"w"))
         await world.sent(2)
@@ -245,7 +238,7 @@ def test_a_broker_that_rejects_every_producer_id_is_given_up() -> None:
         for number in range(restarts_max + 1):
             await world.sent(number + 1)
             world.link.refuse(ErrorCode.out_of_order_sequence_number)
-        with pytest.raises(KafkaRetriable, match="OUT_OF_ORDER"):
+        with pytest.raises(RetriableError, match="OUT_OF_ORDER"):
             await asking
         assert len({batch.producer_id for batch in world.link.sent}) == restarts_max + 1
         assert world.sender.pending_bytes == 0
@@ -256,7 +249,7 @@ def test_a_broker_that_rejects_every_producer_id_is_given_up() -> None:
 def test_a_request_that_is_too_large_for_one_partition_is_refused_before_anything_is_journaled_or_sent() -> None:
     async def scenario(world: World) -> None:
         for number in range(100):
-            with pytest.raises(InvalidPayload):
+            with pytest.raises(RecordTooLarge):
                 await world.ask(f"key-{number}", b"x" * 600_000, partitions=(0, 1, 1))
         assert world.log.intents == {}
         assert world.link.sent == []

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 from kio.schema.errors import ErrorCode
 
-from headgate.kafka_client.errors import InvalidRequest
-from headgate.proxy.errors import BrokerUnavailable, ProxyError, TopicNotFound
+from headgate.kafka_client.errors import BrokerUnavailable, InvalidRequest, TopicNotFound
+from headgate.proxy.errors import ProxyError
 from headgate.proxy.producers import outcome_log
 from headgate.proxy.producers.outcome_log import Entry, Intent, Outcome, OutcomeLog, _is_plausible
 from headgate.proxy.settings import ProxySettings

@@ -5,14 +5,9 @@ import asyncio
 import pytest
 from kio.schema.errors import ErrorCode
 
+from headgate.kafka_client.errors import BufferFull, InvalidRequest, PartitionNotFound, RecordTooLarge
 from headgate.kafka_client.producer import producer as sender_module
-from headgate.proxy.errors import (
-    InvalidPayload,
-    KafkaBadRequest,
-    PartitionNotFound,
-    ProxyError,
-    TooManyRequests,
-)
+from headgate.proxy.errors import ProxyError
 from headgate.proxy.producers.sender import Sender
 from tests.unit.proxy.produce.fake_link import FakeLink
 from tests.unit.proxy.produce.sending import placed, record, run, sent, settle
@@ -54,7 +49,7 @@ def test_a_refused_batch_fails_alone_and_the_next_one_takes_its_sequence() -> No
         (first,) = await sender.place("t", [record(b"1")])
         await sent(link, 1)
         link.refuse(ErrorCode.message_too_large)
-        with pytest.raises(KafkaBadRequest):
+        with pytest.raises(InvalidRequest):
             await first.delivered()
         (second,) = await sender.place("t", [record(b"2")])
         await sent(link, 2)
@@ -133,7 +128,7 @@ def test_keys_choose_the_partition_as_java_does_and_unknown_partitions_are_refus
 
 def test_nothing_is_placed_when_one_record_of_a_request_is_too_large() -> None:
     async def scenario(link: FakeLink, sender: Sender) -> None:
-        with pytest.raises(InvalidPayload):
+        with pytest.raises(RecordTooLarge):
             await sender.place("t", [record(b"ok"), record(b"x" * 200)])
         await settle()
         assert link.sent == []
@@ -144,7 +139,7 @@ def test_nothing_is_placed_when_one_record_of_a_request_is_too_large() -> None:
 def test_records_that_wait_are_bounded() -> None:
     async def scenario(link: FakeLink, sender: Sender) -> None:
         await sender.place("t", [record(b"x" * 800)])
-        with pytest.raises(TooManyRequests):
+        with pytest.raises(BufferFull):
             await sender.place("t", [record(b"x" * 800)])
         await sent(link, 1)
         link.place(0)

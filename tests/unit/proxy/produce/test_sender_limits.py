@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
+from headgate.kafka_client.errors import PartitionNotFound, RecordTooLarge, TopicNotFound
 from headgate.kafka_client.producer import dispatcher, producer
 from headgate.kafka_client.producer.dispatcher import identities_max, unknown_topic_attempts
 from headgate.kafka_client.producer.partitioner import partition_of
 from headgate.kafka_client.producer.records import OutgoingRecord
-from headgate.proxy.errors import InvalidPayload, PartitionNotFound, ProxyError, TopicNotFound
+from headgate.proxy.errors import ProxyError
 from headgate.proxy.producers.sender import Sender
 from tests.unit.proxy.produce.fake_link import FakeLink
 from tests.unit.proxy.produce.sending import record, run, sent
@@ -95,7 +96,7 @@ def test_records_get_the_current_time_unless_they_have_a_timestamp(count: int, m
         after = time.time() * 1000
         assert [ticket.timestamp_ms for ticket in (tickets[-1], built[1])] == [5, 5]
         assert all(before <= ticket.timestamp_ms <= after for ticket in (*tickets[:-1], built[0]))
-        sender.discard([built[0].batch], RuntimeError())
+        sender.discard([built[0].batch], ProxyError())
 
     run(scenario)
 
@@ -169,13 +170,13 @@ def test_the_size_of_a_record_is_limited(parts: dict[str, Any], size: int) -> No
         sender.place_one("t", one, (0,), 0)
         larger = OutgoingRecord(one.key, (one.value or b"") + b"x", 0, None, one.headers)
         too_large = f"A record of {size + 1} bytes is over the limit of {size}"
-        with pytest.raises(InvalidPayload, match=too_large):
+        with pytest.raises(RecordTooLarge, match=too_large):
             sender.check_sizes([one, larger])
-        with pytest.raises(InvalidPayload, match=too_large):
+        with pytest.raises(RecordTooLarge, match=too_large):
             await sender.place("t", [one, larger])
-        with pytest.raises(InvalidPayload, match=too_large):
+        with pytest.raises(RecordTooLarge, match=too_large):
             sender.place_one("t", larger, (0,), 0)
-        with pytest.raises(InvalidPayload, match=too_large):
+        with pytest.raises(RecordTooLarge, match=too_large):
             sender.build("t", [(0, [one]), (1, [larger])])
 
     run(scenario, producer_batch_bytes_max=size)

@@ -6,10 +6,8 @@ import pytest
 from aiokafka import errors as kafka
 from kio.schema.errors import ErrorCode
 
-from headgate.proxy.errors import (
-    BrokerUnavailable,
-    ProxyError,
-)
+from headgate.kafka_client.errors import BrokerUnavailable
+from headgate.proxy.errors import ProxyError
 from headgate.proxy.producers.sender import Sender
 from tests.unit.proxy.produce.fake_link import FakeLink
 from tests.unit.proxy.produce.sending import keyed, record, run, sent
