@@ -1,7 +1,7 @@
 """The result of decoding a payload: `Decoded`, or `Poison` with a `Reason`.
 
 HTTP responses, Spark columns, dead letters, metrics and the console all use the same reasons. `Reason` is the only
-place that describes them: `python -m headgate.serdes.reference` writes the tables in docs/ from it.
+place that describes them: `python -m tests.reference` writes the tables in docs/ from it.
 """
 
 from dataclasses import dataclass

@@ -34,7 +34,6 @@ PACKAGES: dict[str, Package] = {
             ("compose", "kafka"),
             ("transfer",),
             ("cli",),
-            ("reference",),
         ),
     ),
     "proxy": Package(
@@ -91,7 +90,6 @@ PACKAGES: dict[str, Package] = {
             ("codecs", "registry_source"),
             ("serializer", "deserializer"),
         ),
-        independent=("reference",),
     ),
     "kafka_client": Package(
         "connections to any Kafka: security, metadata, requests, produce, fetch, administration",
@@ -123,7 +121,6 @@ PACKAGES: dict[str, Package] = {
             ("engine",),
             ("server",),
         ),
-        independent=("reference",),
     ),
     "testing": Package(
         "services for tests: context manager, pytest fixtures, poison payloads, fault injection",

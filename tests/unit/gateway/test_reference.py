@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from headgate.gateway.reference.__main__ import pages
-from headgate.gateway.reference.command_tree import Command, commands
 from headgate.gateway.settings.model import Settings, environment_name
+from tests.reference.__main__ import pages
+from tests.reference.command_tree import Command, commands
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 COMMANDS = commands()
@@ -16,7 +16,7 @@ ALWAYS_JSON = {"headgate schema export"}
 
 @pytest.mark.parametrize("name", sorted(pages()))
 def test_pages_are_current(name: str) -> None:
-    stale = "is stale: run python -m headgate.gateway.reference"
+    stale = "is stale: run python -m tests.reference"
     assert (DOCS / name).read_text(encoding="utf-8") == pages()[name], f"docs/{name} {stale}"
 
 

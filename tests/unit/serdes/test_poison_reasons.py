@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from headgate.serdes import Reason
-from headgate.serdes.reference.__main__ import main
-from headgate.serdes.reference.poison_reasons import SECTIONS, rendered
+from tests.reference.__main__ import main
+from tests.reference.poison_reasons import SECTIONS, rendered
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 PAGES = sorted(path.name for path in DOCS.glob("*.md") if "<!-- poison-reasons:" in path.read_text(encoding="utf-8"))
@@ -49,7 +49,7 @@ def test_no_two_reasons_have_the_same_message() -> None:
 @pytest.mark.parametrize("name", PAGES)
 def test_the_generated_sections_of_a_page_are_up_to_date(name: str) -> None:
     page = (DOCS / name).read_text(encoding="utf-8")
-    assert page == rendered(page), "stale: run `python -m headgate.serdes.reference`"
+    assert page == rendered(page), "stale: run `python -m tests.reference`"
 
 
 def test_the_full_table_is_on_the_page_of_the_wire_format() -> None:

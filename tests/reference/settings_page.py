@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from headgate.gateway.reference.command_page import WRITTEN
 from headgate.gateway.settings.model import Settings, environment_name
+from tests.reference.command_page import WRITTEN
 
 _EXAMPLE = """```toml
 bootstrap_server = "127.0.0.1:9092"

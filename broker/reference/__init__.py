@@ -1,1 +1,0 @@
-"""Generates the broker's reference pages in docs/: `python -m headgate.broker.reference`."""

@@ -1,1 +1,0 @@
-"""Generates the reference pages of command line and settings: `python -m headgate.gateway.reference`."""

@@ -1,1 +1,0 @@
-"""Generates the tables of poison reasons in docs/: `python -m headgate.serdes.reference`."""

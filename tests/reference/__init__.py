@@ -1,0 +1,1 @@
+"""Generates the reference pages and tables in docs/ from the code: `python -m tests.reference`."""
