@@ -5,7 +5,7 @@ Field names and rules follow Confluent's associations API.
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from headgate.registry.subjects import Subject
 
@@ -58,3 +58,18 @@ class Association:
     @property
     def order(self) -> tuple[str, str, str, str, str]:
         return self.resource_name, self.resource_namespace, self.resource_type, self.type, self.subject.qualified
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "subject": self.subject.qualified,
+            "guid": self.guid,
+            "resourceName": self.resource_name,
+            "resourceNamespace": self.resource_namespace,
+            "resourceId": self.resource_id,
+            "resourceType": self.resource_type,
+            "associationType": self.type,
+            "lifecycle": self.lifecycle,
+            "frozen": self.frozen,
+            "createTs": self.created_ms,
+            "updateTs": self.updated_ms,
+        }

@@ -5,9 +5,11 @@ KEK and fields with the DEK; the registry stores the encrypted DEKs. Field names
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 
 class Algorithm(StrEnum):
@@ -36,39 +38,41 @@ HIDDEN: Final = "[hidden]"
 """The placeholder that some clients show and send back instead of a secret property."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kek:
+class Kek(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     name: str
-    kms_type: str
-    kms_key_id: str
-    kms_props: Mapping[str, str]
-    doc: str | None
+    kms_type: str = msgspec.field(name="kmsType")
+    kms_key_id: str = msgspec.field(name="kmsKeyId")
+    kms_props: Mapping[str, str] = msgspec.field(name="kmsProps")
     shared: bool
-    deleted: bool
-    changed_ms: int
+    changed_ms: int = msgspec.field(name="ts")
+    doc: str | None = None
+    deleted: bool = False
 
     def same_key(self, other: "Kek") -> bool:
         """Whether both describe the same key, regardless of timestamps and soft deletes."""
         return replace(self, deleted=False, changed_ms=0) == replace(other, deleted=False, changed_ms=0)
 
-    @property
-    def public_props(self) -> dict[str, str]:
-        return {name: self.kms_props[name] for name in sorted(self.kms_props) if name not in SECRET_PROPERTIES}
+    def to_json(self) -> Any:
+        """The KEK without credentials."""
+        props = {name: self.kms_props[name] for name in sorted(self.kms_props) if name not in SECRET_PROPERTIES}
+        return msgspec.to_builtins(replace(self, kms_props=props))
 
 
-@dataclass(frozen=True, slots=True)
-class Dek:
-    kek: str
+class Dek(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    kek: str = msgspec.field(name="kekName")
     subject: str
     """The qualified name."""
-    algorithm: Algorithm
     version: int
-    encrypted_key_material: str
-    deleted: bool
-    changed_ms: int
+    algorithm: Algorithm
+    encrypted_key_material: str = msgspec.field(name="encryptedKeyMaterial")
+    changed_ms: int = msgspec.field(name="ts")
+    deleted: bool = False
 
     def same_key(self, other: "Dek") -> bool:
         return replace(self, deleted=False, changed_ms=0) == replace(other, deleted=False, changed_ms=0)
+
+    def to_json(self) -> Any:
+        return msgspec.to_builtins(self)
 
 
 def merged_props(requested: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:

@@ -50,10 +50,10 @@ def kek_of(body: bytes, now_ms: int) -> Kek:
         wire.kmsType or "",
         wire.kmsKeyId or "",
         _props(wire.kmsProps),
-        wire.doc,
         bool(wire.shared),
-        bool(wire.deleted),
         now_ms,
+        wire.doc,
+        bool(wire.deleted),
     )
 
 

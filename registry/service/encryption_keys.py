@@ -8,8 +8,10 @@ allows a DEK with key material below a shared KEK.
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from headgate.registry import limits
 from headgate.registry.encryption_keys import DEFAULT_ALGORITHM, Algorithm, Dek, Kek, merged_props
@@ -242,7 +244,7 @@ def create_dek(store: StoreWriter, name: str, new: NewDek, now_ms: int, *, rewra
     material = new.encrypted_key_material or ""
     if len(material) > limits.KEY_MATERIAL_CHARS_MAX:
         raise InvalidKey("encryptedKeyMaterial")
-    dek = Dek(name, subject, new.algorithm, version, material, new.deleted, now_ms)
+    dek = Dek(name, subject, version, new.algorithm, material, now_ms, new.deleted)
     stored = keys.dek(name, subject, new.algorithm, version)
     if stored is not None:
         unchanged = dek.deleted == stored.deleted or not stored.same_key(dek)

@@ -12,6 +12,7 @@ import msgspec
 import orjson
 
 from headgate.registry import limits
+from headgate.registry.encryption_keys import Dek, Kek
 from headgate.registry.errors import InvalidSchema, OperationNotPermitted, RegistryError
 from headgate.registry.languages import type_named
 from headgate.registry.model import Config, Content, Mode
@@ -52,8 +53,8 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True):
     deleted: bool = False
     config: WireConfig | None = None
     mode: str | None = None
-    kek: export_import_keys.KekLine | None = None
-    dek: export_import_keys.DekLine | None = None
+    kek: Kek | None = None
+    dek: Dek | None = None
     association: export_import_keys.AssociationLine | None = None
 
 

@@ -39,22 +39,6 @@ Applied = list[tuple[Association, StoredVersion | None]]
 Find = Callable[[StoreReader, Parameters, Selected], list[Association]]
 
 
-def association_json(association: Association) -> dict[str, Any]:
-    return {
-        "subject": association.subject.qualified,
-        "guid": association.guid,
-        "resourceName": association.resource_name,
-        "resourceNamespace": association.resource_namespace,
-        "resourceId": association.resource_id,
-        "resourceType": association.resource_type,
-        "associationType": association.type,
-        "lifecycle": association.lifecycle,
-        "frozen": association.frozen,
-        "createTs": association.created_ms,
-        "updateTs": association.updated_ms,
-    }
-
-
 def resource_json(
     resource: Mapping[str, str | None],
     associations: Sequence[Association] = (),
@@ -118,7 +102,7 @@ def routes(api: ApiState) -> APIRouter:
         offset, limit = parameters.page()
         selected = selected_associations(parameters)
         found = api.read(lambda store: find(store, parameters, selected))
-        return api.respond(request, [association_json(one) for one in found[offset : offset + limit]])
+        return api.respond(request, [one.to_json() for one in found[offset : offset + limit]])
 
     @router.get("/associations/subjects/{subject}")
     async def of_subject(request: Request) -> Response:

@@ -5,7 +5,6 @@ not belong to a context.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -15,7 +14,7 @@ from headgate.registry import limits
 from headgate.registry.api.key_requests import dek_of, kek_changes_of, kek_of
 from headgate.registry.api.requests import Parameters
 from headgate.registry.api.state import ApiState
-from headgate.registry.encryption_keys import Algorithm, Dek, Kek
+from headgate.registry.encryption_keys import Algorithm
 from headgate.registry.service import encryption_keys as service
 from headgate.registry.service.schema_queries import version_number
 from headgate.registry.storage.base import StoreWriter
@@ -26,35 +25,6 @@ DEKS = KEK + "/deks"
 DEK = DEKS + "/{subject}"
 VERSIONS = DEK + "/versions"
 VERSION = VERSIONS + "/{version}"
-
-
-def kek_json(kek: Kek) -> dict[str, Any]:
-    shown: dict[str, Any] = {
-        "name": kek.name,
-        "kmsType": kek.kms_type,
-        "kmsKeyId": kek.kms_key_id,
-        "kmsProps": kek.public_props,
-    }
-    if kek.doc is not None:
-        shown["doc"] = kek.doc
-    shown |= {"shared": kek.shared, "ts": kek.changed_ms}
-    if kek.deleted:
-        shown["deleted"] = True
-    return shown
-
-
-def dek_json(dek: Dek) -> dict[str, Any]:
-    shown: dict[str, Any] = {
-        "kekName": dek.kek,
-        "subject": dek.subject,
-        "version": dek.version,
-        "algorithm": dek.algorithm,
-        "encryptedKeyMaterial": dek.encrypted_key_material,
-        "ts": dek.changed_ms,
-    }
-    if dek.deleted:
-        shown["deleted"] = True
-    return shown
 
 
 def _algorithm(parameters: Parameters) -> Algorithm:
@@ -85,14 +55,14 @@ def routes(api: ApiState) -> APIRouter:
         created = await api.write(
             request, lambda store: service.create_kek(store.keys, kek, test_sharing=test_sharing), inline=True
         )
-        return api.respond(request, kek_json(created))
+        return api.respond(request, created.to_json())
 
     @router.get(KEK)
     async def get_kek(request: Request) -> Response:
         parameters = Parameters(request)
         name, deleted = parameters.path("name"), parameters.flag("deleted")
         return api.respond(
-            request, kek_json(api.read(lambda store: service.get_kek(store.keys, name, deleted=deleted)))
+            request, api.read(lambda store: service.get_kek(store.keys, name, deleted=deleted)).to_json()
         )
 
     @router.put(KEK)
@@ -107,7 +77,7 @@ def routes(api: ApiState) -> APIRouter:
             ),
             inline=True,
         )
-        return api.respond(request, kek_json(changed))
+        return api.respond(request, changed.to_json())
 
     @router.delete(KEK)
     async def delete_kek(request: Request) -> Response:
@@ -125,7 +95,7 @@ def routes(api: ApiState) -> APIRouter:
         name = Parameters(request).path("name")
         kek = api.read(lambda store: service.get_kek(store.keys, name, deleted=False))
         service.verify_sharing(kek)
-        return api.respond(request, kek_json(kek))
+        return api.respond(request, kek.to_json())
 
     @router.get(DEKS)
     async def list_subjects(request: Request) -> Response:
@@ -144,7 +114,7 @@ def routes(api: ApiState) -> APIRouter:
             lambda store: service.create_dek(store, name, new, api.registry.now_ms(), rewrap=rewrap),
             inline=True,
         )
-        return api.respond(request, dek_json(created))
+        return api.respond(request, created.to_json())
 
     @router.post(DEKS)
     async def create_dek(request: Request) -> Response:
@@ -163,7 +133,7 @@ def routes(api: ApiState) -> APIRouter:
                 store.keys, name, service.dek_subject(store, subject), algorithm, version, deleted=deleted
             )
         )
-        return api.respond(request, dek_json(found))
+        return api.respond(request, found.to_json())
 
     @router.get(DEK)
     async def get_dek(request: Request) -> Response:

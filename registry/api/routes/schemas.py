@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from headgate.registry.api.requests import Parameters
 from headgate.registry.api.responses import schema_json, version_json
-from headgate.registry.api.routes.associations import association_json, selected_associations
+from headgate.registry.api.routes.associations import selected_associations
 from headgate.registry.api.state import ApiState, cache_tags_of
 from headgate.registry.associations import Association
 from headgate.registry.model import SchemaType
@@ -57,7 +57,7 @@ def routes(api: ApiState) -> APIRouter:
             if one.aliases:
                 entry["aliases"] = list(one.aliases)
             if associated := associations.get(one.version.subject):
-                entry["associations"] = [association_json(association) for association in associated]
+                entry["associations"] = [association.to_json() for association in associated]
             shown.append(entry)
         return api.respond(request, shown)
 

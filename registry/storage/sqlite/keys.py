@@ -91,9 +91,9 @@ class SqliteKeyWriter(SqliteKeyReader):
 
 def _kek(row: tuple[Any, ...]) -> Kek:
     name, kms_type, kms_key_id, kms_props, doc, shared, deleted, changed_ms = row
-    return Kek(name, kms_type, kms_key_id, orjson.loads(kms_props), doc, bool(shared), bool(deleted), changed_ms)
+    return Kek(name, kms_type, kms_key_id, orjson.loads(kms_props), bool(shared), changed_ms, doc, bool(deleted))
 
 
 def _dek(row: tuple[Any, ...]) -> Dek:
     kek, subject, algorithm, version, material, deleted, changed_ms = row
-    return Dek(kek, subject, Algorithm(algorithm), version, material, bool(deleted), changed_ms)
+    return Dek(kek, subject, version, Algorithm(algorithm), material, changed_ms, bool(deleted))
