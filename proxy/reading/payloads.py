@@ -233,9 +233,9 @@ class Side:
 
     def wrapped(self) -> Render:
         """Renders the v3 format: `{"type":…,"schema_id":…,"data":…}`."""
-        plain = _WRAPPED.get(self.format)
+        plain = _PLAIN.get(self.format)
         if plain is not None:
-            return plain
+            return _wrapped(plain, _type_prefix(self.format))
         typed = self._typed
         guess = _guess if self.format is ReadFormat.AUTO else None
 
@@ -298,8 +298,12 @@ def _binary(payload: bytes, _: object) -> Rendered:
     return b'"%b"' % b2a_base64(payload, newline=False)
 
 
-def _wrapped_binary(payload: bytes, _: object) -> Rendered:
-    return b'{"type":"BINARY","data":"%b"}' % b2a_base64(payload, newline=False)
+def _wrapped(plain: Render, prefix: bytes) -> Render:
+    def render(payload: bytes, headers: Sequence[Header]) -> Rendered:
+        rendered = plain(payload, headers)
+        return rendered if isinstance(rendered, Poison) else b"%b%b}" % (prefix, rendered)
+
+    return render
 
 
 def _json(payload: bytes, _: object) -> Rendered:
@@ -311,24 +315,9 @@ def _json(payload: bytes, _: object) -> Rendered:
     return payload
 
 
-def _wrapped_json(payload: bytes, _: object) -> Rendered:
-    try:
-        orjson.loads(payload)
-    except orjson.JSONDecodeError as error:
-        return Poison(Reason.CORRUPT, f"not JSON: {str(error)[:200]}", payload)
-    return b'{"type":"JSON","data":%b}' % payload
-
-
 def _string(payload: bytes, _: object) -> Rendered:
     try:
         return orjson.dumps(payload.decode())
-    except UnicodeDecodeError as error:
-        return Poison(Reason.CORRUPT, f"not UTF-8: {error.reason} at {error.start}", payload)
-
-
-def _wrapped_string(payload: bytes, _: object) -> Rendered:
-    try:
-        return b'{"type":"STRING","data":%b}' % orjson.dumps(payload.decode())
     except UnicodeDecodeError as error:
         return Poison(Reason.CORRUPT, f"not UTF-8: {error.reason} at {error.start}", payload)
 
@@ -362,9 +351,4 @@ _PLAIN: Final[Mapping[ReadFormat, Render]] = {
     ReadFormat.BINARY: _binary,
     ReadFormat.JSON: _json,
     ReadFormat.STRING: _string,
-}
-_WRAPPED: Final[Mapping[ReadFormat, Render]] = {
-    ReadFormat.BINARY: _wrapped_binary,
-    ReadFormat.JSON: _wrapped_json,
-    ReadFormat.STRING: _wrapped_string,
 }
