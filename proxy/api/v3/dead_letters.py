@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from headgate.kafka_client.admin.topics import list_topics
+from headgate.kafka_client.errors import NotAuthorized, ResourceNotFound
 from headgate.proxy.api.query import check_query_names, int_query, one_of_query, text_query
 from headgate.proxy.api.record_fields import TIMESTAMP_MAX, timestamp_ms
 from headgate.proxy.api.requests import INT32_MAX, Body, body_v3, number_in_path, response_type_v3, services_of
@@ -26,7 +27,7 @@ from headgate.proxy.dead_letters.letter import (
 from headgate.proxy.dead_letters.redriving import LetterSender, redrive_letters
 from headgate.proxy.dead_letters.repair import Repairs, ValueSchema
 from headgate.proxy.dead_letters.topic import DeadLetterTopic, LetterCounts, ScanBudget, TooManyRecords
-from headgate.proxy.errors import BadRequest, NotAuthorized, ResourceNotFound, TooManyRequests
+from headgate.proxy.errors import BadRequest, TooManyRequests
 from headgate.proxy.producers.internal_topics import check_writable
 from headgate.serdes.dead_letter import KNOWN_TOPIC_SUFFIXES
 

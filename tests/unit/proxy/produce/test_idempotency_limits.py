@@ -9,18 +9,11 @@ import msgspec
 import pytest
 from kio.schema.errors import ErrorCode
 
+from headgate.kafka_client.errors import BrokerError, BrokerUnavailable, PartitionNotFound
 from headgate.kafka_client.producer.partition_queue import SEQUENCES
 from headgate.kafka_client.producer.partitioner import partition_of
 from headgate.kafka_client.producer.records import OutgoingRecord, ProducerIdentity, Ticket, settled
-from headgate.proxy.errors import (
-    BadRequest,
-    BrokerUnavailable,
-    ConversionFailed,
-    KafkaFailed,
-    PartitionNotFound,
-    ProxyError,
-    Unprocessable,
-)
+from headgate.proxy.errors import BadRequest, ConversionFailed, ProxyError, Unprocessable
 from headgate.proxy.producers import idempotency, outcome_log
 from headgate.proxy.producers.idempotency import Answered, _by_partition, _Lease, key_characters_max, parse_key
 from headgate.proxy.producers.outcome_log import Entry, Intent, Outcome, OutcomeLog
@@ -155,7 +148,7 @@ def test_another_body_that_won_the_key_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "error"), [((0, 0, [1]), KafkaFailed), ((0, 0, [-1]), KafkaFailed), ((9, 0, [0]), PartitionNotFound)]
+    ("row", "error"), [((0, 0, [1]), BrokerError), ((0, 0, [-1]), BrokerError), ((9, 0, [0]), PartitionNotFound)]
 )
 def test_a_journal_entry_that_does_not_match_the_request_is_not_sent(row: Any, error: type[ProxyError]) -> None:
     async def scenario(world: World) -> None:

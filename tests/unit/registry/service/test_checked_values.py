@@ -233,7 +233,7 @@ def test_versions_and_algorithms_of_keys_are_checked() -> None:
 @pytest.mark.parametrize(("extra", "is_valid"), [(0, True), (1, False)])
 def test_the_size_of_a_key_includes_all_its_texts(monkeypatch: pytest.MonkeyPatch, extra: int, is_valid: bool) -> None:
     monkeypatch.setattr(limits, "KEK_CHARS_MAX", 20)
-    kek = Kek("k", "type", "id", {"ab": "cdef"}, "doc45678" + "x" * extra, shared=False, deleted=False, changed_ms=0)
+    kek = Kek("k", "type", "id", {"ab": "cdef"}, shared=False, changed_ms=0, doc="doc45678" + "x" * extra)
     if is_valid:
         encryption_keys.check_kek(kek)
     else:
