@@ -1,8 +1,7 @@
 """Request bodies of /associations. As in Confluent's registry, unknown fields are ignored."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 import msgspec
 
@@ -20,6 +19,8 @@ from headgate.registry.service.associations import (
     type_named,
 )
 
+T = TypeVar("T")
+
 
 class AssociationInfo(msgspec.Struct):
     subject: str | None = None
@@ -35,19 +36,18 @@ class AssociationOperation(AssociationInfo):
     cascadeLifecycle: bool | None = None
 
 
-class AssociationRequest(msgspec.Struct):
+class ResourceFields(msgspec.Struct):
     resourceName: str | None = None
     resourceNamespace: str | None = None
     resourceId: str | None = None
     resourceType: str | None = None
+
+
+class AssociationRequest(ResourceFields):
     associations: list[AssociationInfo] | None = None
 
 
-class OperationRequest(msgspec.Struct):
-    resourceName: str | None = None
-    resourceNamespace: str | None = None
-    resourceId: str | None = None
-    resourceType: str | None = None
+class OperationRequest(ResourceFields):
     associations: list[AssociationOperation] | None = None
 
 
@@ -55,11 +55,7 @@ class BatchRequest(msgspec.Struct):
     requests: list[OperationRequest] | None = None
 
 
-class GetRequest(msgspec.Struct):
-    resourceName: str | None = None
-    resourceNamespace: str | None = None
-    resourceId: str | None = None
-    resourceType: str | None = None
+class GetRequest(ResourceFields):
     associationTypes: list[str] | None = None
     lifecycle: Lifecycle | None = None
 
@@ -100,16 +96,19 @@ def request_of(body: bytes, path_id: str | None, *, create_only: bool, dry_run: 
         raise InvalidAssociation("resourceId", reason)
     id = path_id if wire.resourceId is None else wire.resourceId
     resource = checked_resource(wire.resourceName, wire.resourceNamespace, id, wire.resourceType, dry_run=dry_run)
-    drafts = [checked_draft(resource, _draft(info), create_only=create_only) for info in _filled(wire.associations)]
+    associations = _filled("associations", wire.associations)
+    drafts = [checked_draft(resource, _draft(info), create_only=create_only) for info in associations]
     check_consistency(drafts)
     check_distinct_types(drafts)
     return resource, drafts
 
 
-def _filled(associations: Sequence[AssociationInfo] | None) -> Sequence[AssociationInfo]:
-    if not associations:
-        raise InvalidAssociation("associations", "cannot be null or empty")
-    return associations
+def _filled(name: str, items: list[T] | None, items_max: int | None = None) -> list[T]:
+    if not items:
+        raise InvalidAssociation(name, "cannot be null or empty")
+    if items_max is not None and len(items) > items_max:
+        raise AssociationBatchTooLarge(items_max)
+    return items
 
 
 def _draft(info: AssociationInfo) -> Draft:
@@ -124,12 +123,7 @@ def _draft(info: AssociationInfo) -> Draft:
 
 
 def batch_of(body: bytes) -> list[OperationRequest]:
-    requests = decoded(_batch, body).requests
-    if not requests:
-        raise InvalidAssociation("requests", "cannot be null or empty")
-    if len(requests) > limits.ASSOCIATION_BATCH_MAX:
-        raise AssociationBatchTooLarge(limits.ASSOCIATION_BATCH_MAX)
-    return requests
+    return _filled("requests", decoded(_batch, body).requests, limits.ASSOCIATION_BATCH_MAX)
 
 
 def operations_of(wire: OperationRequest, *, dry_run: bool) -> tuple[Resource, list[Change | Deletion]]:
@@ -137,11 +131,7 @@ def operations_of(wire: OperationRequest, *, dry_run: bool) -> tuple[Resource, l
         wire.resourceName, wire.resourceNamespace, wire.resourceId, wire.resourceType, dry_run=dry_run
     )
     operations: list[Change | Deletion] = []
-    if not wire.associations:
-        raise InvalidAssociation("associations", "cannot be null or empty")
-    if len(wire.associations) > limits.ASSOCIATION_BATCH_MAX:
-        raise AssociationBatchTooLarge(limits.ASSOCIATION_BATCH_MAX)
-    for info in wire.associations:
+    for info in _filled("associations", wire.associations, limits.ASSOCIATION_BATCH_MAX):
         if info.opType is None:
             raise InvalidAssociation("opType", "must be CREATE, UPSERT or DELETE")
         if info.opType == "DELETE":
@@ -154,10 +144,5 @@ def operations_of(wire: OperationRequest, *, dry_run: bool) -> tuple[Resource, l
 
 
 def batch_get_of(body: bytes, *, with_schemas: bool) -> list[GetRequest]:
-    requests = decoded(_batch_get, body).requests
-    if not requests:
-        raise InvalidAssociation("requests", "cannot be null or empty")
     requests_max = limits.ASSOCIATION_SCHEMA_BATCH_MAX if with_schemas else limits.ASSOCIATION_BATCH_MAX
-    if len(requests) > requests_max:
-        raise AssociationBatchTooLarge(requests_max)
-    return requests
+    return _filled("requests", decoded(_batch_get, body).requests, requests_max)

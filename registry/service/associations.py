@@ -20,7 +20,6 @@ from headgate.registry.errors import (
     AssociationNotFound,
     InvalidAssociation,
     NoActiveVersion,
-    OperationNotPermitted,
     ResourceAssociated,
     SubjectAssociated,
     SubjectStronglyAssociated,
@@ -30,7 +29,7 @@ from headgate.registry.model import Mode
 from headgate.registry.service import deletion
 from headgate.registry.service.registration import examine, register
 from headgate.registry.service.schema_lookup import find
-from headgate.registry.service.scopes import mode_in_scope, unaliased
+from headgate.registry.service.scopes import check_writable, mode_in_scope, unaliased
 from headgate.registry.service.submitted_schema import Environment, SubmittedSchema
 from headgate.registry.storage.base import StoredVersion, StoreReader, StoreWriter
 from headgate.registry.subjects import Subject
@@ -178,7 +177,7 @@ def plan(
     planned: list[Planned] = []
     for draft in drafts:
         subject = unaliased(store, scope.sibling(draft.subject or ""))
-        _check_writable(store, subject)
+        check_writable(store, subject)
         before = by_type.get(draft.type)
         if frozen is not None and draft.frozen not in (None, frozen):
             raise _mixed_frozen()
@@ -254,13 +253,6 @@ def _check_subject(store: StoreReader, planned: Planned, others: Sequence[Planne
         raise SubjectAssociated(subject.qualified)
     if Lifecycle.STRONG in lifecycles:
         raise SubjectStronglyAssociated(subject.qualified)
-
-
-def _check_writable(store: StoreReader, subject: Subject) -> None:
-    if mode_in_scope(store, subject).read_only:
-        raise OperationNotPermitted(
-            f"Subject {subject.qualified} in context {subject.qualified_context} is in read-only mode"
-        )
 
 
 def apply(
@@ -343,7 +335,7 @@ def of_resource_name(store: StoreReader, name: str, namespace: str, selected: Se
 
 def check_deletion(store: StoreReader, associations: Sequence[Association], *, cascade: bool) -> None:
     for one in associations:
-        _check_writable(store, one.subject)
+        check_writable(store, one.subject)
         if one.frozen and not cascade:
             raise AssociationFrozen(one.type, one.subject.qualified)
 

@@ -11,7 +11,6 @@ The delete of the last version also deletes the configuration and mode of the su
 
 from headgate.registry.errors import (
     NoActiveVersion,
-    OperationNotPermitted,
     ReferenceExists,
     SubjectAssociated,
     SubjectNotFound,
@@ -22,7 +21,7 @@ from headgate.registry.errors import (
     VersionSoftDeleted,
 )
 from headgate.registry.service.schema_queries import LATEST
-from headgate.registry.service.scopes import mode_in_scope
+from headgate.registry.service.scopes import check_writable
 from headgate.registry.storage.base import Referrer, StoreReader, StoreWriter
 from headgate.registry.subjects import Subject
 
@@ -34,7 +33,7 @@ def delete_version(store: StoreWriter, subject: Subject, version: int, *, perman
         if not store.has_subject(subject, deleted=True):
             raise SubjectNotFound(subject.qualified)
         raise VersionNotFound(version)
-    _check_writable(store, subject)
+    check_writable(store, subject)
     _check_associated_version(store, subject, found.version, permanent=permanent)
     if permanent:
         if not found.deleted:
@@ -54,7 +53,7 @@ def delete_subject(store: StoreWriter, subject: Subject, *, permanent: bool) -> 
         raise SubjectNotFound(subject.qualified)
     if not permanent and not store.has_subject(subject, deleted=False):
         raise SubjectSoftDeleted(subject.qualified)
-    _check_writable(store, subject)
+    check_writable(store, subject)
     if store.associations.of_subject(subject):
         raise SubjectAssociated(subject.qualified)
     keys = store.versions(subject)
@@ -69,13 +68,6 @@ def delete_subject(store: StoreWriter, subject: Subject, *, permanent: bool) -> 
     if permanent:
         _forget_if_gone(store, subject)
     return numbers
-
-
-def _check_writable(store: StoreReader, subject: Subject) -> None:
-    if mode_in_scope(store, subject).read_only:
-        raise OperationNotPermitted(
-            f"Subject {subject.qualified} in context {subject.qualified_context} is in read-only mode"
-        )
 
 
 def _check_associated_version(store: StoreReader, subject: Subject, version: int, *, permanent: bool) -> None:

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from headgate.registry.errors import OperationNotPermitted
 from headgate.registry.model import Config, Mode
 from headgate.registry.settings import RegistrySettings
 from headgate.registry.storage.base import StoreReader
@@ -68,3 +69,10 @@ def unaliased_for_deks(store: StoreReader, subject: Subject) -> Subject:
     if config is None or not config.alias_for_deks:
         return subject
     return subject.sibling(config.alias_for_deks)
+
+
+def check_writable(store: StoreReader, subject: Subject) -> None:
+    if mode_in_scope(store, subject).read_only:
+        raise OperationNotPermitted(
+            f"Subject {subject.qualified} in context {subject.qualified_context} is in read-only mode"
+        )

@@ -17,7 +17,7 @@ from headgate.proxy.api.large_body import parse_rows
 from headgate.proxy.api.rate_limit import RateLimit
 from headgate.proxy.api.v3.produce_stream import ProduceStream, report_of
 from headgate.proxy.api.v3.record import ParsedRecord, RecordParser
-from headgate.proxy.errors import InvalidBatch, InvalidPayload, ProxyError, ShuttingDown, Unprocessable
+from headgate.proxy.errors import InvalidBatch, InvalidPayload, ProxyError, Unprocessable
 from headgate.proxy.producers.internal_topics import check_writable
 from headgate.proxy.producers.report_buffer import ClientStalled
 from headgate.proxy.services import Services
@@ -59,7 +59,7 @@ class ProduceV3:
         await send(dict(_STREAM_STARTS))
         stream = ProduceStream(self._services, cluster_id, topic, self._limit, client, native_logical=native_logical)
         reading = asyncio.create_task(self._read(stream, receive))
-        stopping = asyncio.create_task(self._stop(stream, reading))
+        stopping = asyncio.create_task(stream.end_with_proxy(reading))
 
         async def send_piece(piece: bytes) -> None:
             await send({"type": "http.response.body", "body": piece, "more_body": True})
@@ -90,14 +90,6 @@ class ProduceV3:
         except ProxyError as error:
             stream.fail(error)
         stream.end()
-
-    async def _stop(self, stream: ProduceStream, reading: "asyncio.Task[None]") -> None:
-        """When the proxy stops, ends the stream after the reports of all records that were read."""
-        await self._services.stopping.wait()
-        if not reading.done():
-            reading.cancel()
-            stream.fail(ShuttingDown("The proxy is shutting down: records after the last report were not taken."))
-            stream.end()
 
     async def parse(self, body: bytes, topic: str, native_logical: bool) -> list[tuple[str, ParsedRecord | ProxyError]]:
         """The entries of `records:batch`: a parsed record or its error. Raises ProxyError for an invalid batch."""

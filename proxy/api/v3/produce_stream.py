@@ -19,7 +19,7 @@ from headgate.proxy.api.errors import status_of
 from headgate.proxy.api.rate_limit import RateLimit
 from headgate.proxy.api.record_fields import iso_time
 from headgate.proxy.api.v3.record import ParsedRecord, RecordParser, SchemaNotCached
-from headgate.proxy.errors import ProxyError, TooManyRequests
+from headgate.proxy.errors import ProxyError, ShuttingDown, TooManyRequests
 from headgate.proxy.producers.report_buffer import ReportBuffer
 from headgate.proxy.services import Services
 
@@ -136,6 +136,14 @@ class ProduceStream:
                 out += dumps(report_of(cluster_id, topic, parsed, ticket), option=orjson.OPT_APPEND_NEWLINE)
             self._room.set()
             yield bytes(out)
+
+    async def end_with_proxy(self, reading: "asyncio.Task[Any]") -> None:
+        """When the proxy stops, end the stream after the reports of all records that `reading` has read."""
+        await self._services.stopping.wait()
+        if not reading.done():
+            reading.cancel()
+            self.fail(ShuttingDown("The proxy is shutting down: records after the last report were not taken."))
+            self.end()
 
     async def _place_later(self, row: Any, size: int) -> _Entry:
         """For records that must wait for the registry, for metadata, or for buffer space."""

@@ -13,7 +13,7 @@ from headgate.proxy.api.json_stream import JsonSplitter
 from headgate.proxy.api.rate_limit import RateLimit
 from headgate.proxy.api.request_headers import RequestHeaders
 from headgate.proxy.api.v3.produce_stream import ProduceStream
-from headgate.proxy.errors import BadRequest, ProxyError, ShuttingDown
+from headgate.proxy.errors import BadRequest, ProxyError
 from headgate.proxy.producers.internal_topics import check_writable
 from headgate.proxy.producers.report_buffer import ClientStalled
 from headgate.proxy.services import Services
@@ -57,7 +57,7 @@ class ProduceWebSocket:
             return
         stream = ProduceStream(self._services, cluster_id, topic, self._limit, client, native_logical=native)
         reading = asyncio.create_task(self._read(stream, receive))
-        stopping = asyncio.create_task(self._stop(stream, reading))
+        stopping = asyncio.create_task(stream.end_with_proxy(reading))
         messages = _Messages(send)
         try:
             await stream.send_reports(messages.send)
@@ -91,13 +91,6 @@ class ProduceWebSocket:
             code = _BAD_DATA
         stream.end()
         return code
-
-    async def _stop(self, stream: ProduceStream, reading: "asyncio.Task[int | None]") -> None:
-        await self._services.stopping.wait()
-        if not reading.done():
-            reading.cancel()
-            stream.fail(ShuttingDown("The proxy is shutting down: records after the last report were not taken."))
-            stream.end()
 
 
 class _Messages:
