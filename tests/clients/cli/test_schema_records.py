@@ -258,13 +258,20 @@ def test_parquet_rows_for_json_schema_and_files_that_are_not_parquet(schemas: Cl
     assert "Traceback" not in run.err
 
 
-def test_subject_names_complete(schemas: Cli, avro: str) -> None:
+def test_subject_names_complete(schemas: Cli, registry: str, avro: str) -> None:
     schemas("schema", "register", "complete-me-value", avro)
-    completed = {"_HEADGATE_COMPLETE": "complete_bash", "_PYTHON__M_GATEWAY_CLI_COMPLETE": "complete_bash"}
-    for command in ("get", "diff", "versions", "check"):
-        words = {"COMP_WORDS": f"headgate schema {command} complete-m", "COMP_CWORD": "3"}
-        assert schemas(**completed, **words).lines == ["complete-me-value"]
-    assert schemas(**completed, **words, HEADGATE_REGISTRY_URL="127.0.0.1:9").out.strip() == b""
+
+    def completed(command: str, registry: str) -> bytes:
+        return schemas(
+            _HEADGATE_COMPLETE="complete_bash",
+            COMP_WORDS=f"headgate schema {command} complete-m",
+            COMP_CWORD="3",
+            HEADGATE_REGISTRY_URL=registry,
+        ).out.strip()
+
+    commands = ("get", "diff", "versions", "check")
+    assert [completed(command, registry) for command in commands] == [b"complete-me-value"] * 4
+    assert completed("get", "127.0.0.1:9") == b""
 
 
 def test_tables_differences_poison_and_errors_on_a_terminal(schemas: Cli, avro: str) -> None:
