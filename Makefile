@@ -19,7 +19,7 @@ export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help up quick test coverage check bench demo tour lock system mutants wheel clean
+.PHONY: help up quick test coverage check bench docs demo tour lock system mutants wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,6 +78,9 @@ wheel: $(VENV)/test.stamp ## build the wheel and the sdist into dist/
 
 bench: $(VENV)/test.stamp system ## every benchmark, ours and the peer side by side; tables in benchmarks/results
 	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/test.stamp ## build the documentation site into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 demo: $(VENV)/spark.stamp ## records and poison over HTTP, a Spark pipeline, a table and dead letters: under three minutes
 	@$(BIN)/python examples/demo.py

@@ -127,21 +127,26 @@ class TopicTable:
     def batches(self) -> "Iterator[pa.RecordBatch]":
         """Good and bad records, as bounded batches. Raises a `SourceError`."""
         from headgate.spark_udfs.source.fetching import FetchOptions
-        from headgate.spark_udfs.source.reading import ReadSpec, read_range
+        from headgate.spark_udfs.source.loop import loop_thread
+        from headgate.spark_udfs.source.reading import ReadSpec, read_range, shared_cluster
 
         options = self._options
         fetch = FetchOptions(options.isolation, options.fetch_bytes, options.fetch_wait_ms, options.is_loss_fatal)
         spec = ReadSpec(options.connection, fetch, tuple(self.schema.names), self._decoding)
-        with _progress_bar(self.offset_count, is_shown=self._progress) as advance:
-            for wanted in self._ranges:
-                reached = wanted.start
-                for batch in read_range(spec, wanted):
-                    if batch.num_rows:
-                        last = batch.column("offset")[-1].as_py() + 1
-                        advance(last - reached)
-                        reached = last
-                    yield batch
-                advance(wanted.end - reached)
+        try:
+            with _progress_bar(self.offset_count, is_shown=self._progress) as advance:
+                for wanted in self._ranges:
+                    reached = wanted.start
+                    for batch in read_range(spec, wanted):
+                        if batch.num_rows:
+                            last = batch.column("offset")[-1].as_py() + 1
+                            advance(last - reached)
+                            reached = last
+                        yield batch
+                    advance(wanted.end - reached)
+        finally:
+            # An open client would log every failed connection after the cluster stops.
+            loop_thread().run(shared_cluster(options.connection).close())
 
     def reader(self) -> "pa.RecordBatchReader":
         """`batches` for libraries that read a stream of Arrow batches, such as DuckDB."""
