@@ -64,16 +64,18 @@ def read_spring(headers: Sequence[tuple[str, bytes | None]]) -> Foreign | None:
     found = _under(headers, SPRING_PREFIX)
     if not found:
         return None
+    # A record that fails several times has the headers of each failure. The first ones name the original record.
+    original = _under(headers[::-1], SPRING_PREFIX + "original-")
     attempts = next((value for key, value in headers if key == _SPRING_ATTEMPTS), None)
     is_key = any(name.startswith("key-exception") for name in found)
     kind = "key-exception" if is_key else "exception"
     exception = _text(found.get(f"{kind}-cause-fqcn")) or _text(found.get(f"{kind}-fqcn"))
     return Foreign(
         prefixes=_SPRING_PREFIXES,
-        topic=_text(found.get("original-topic")),
-        partition=_big_endian(found.get("original-partition"), 4),
-        offset=_big_endian(found.get("original-offset"), 8),
-        timestamp_ms=_big_endian(found.get("original-timestamp"), 8),
+        topic=_text(original.get("topic")),
+        partition=_big_endian(original.get("partition"), 4),
+        offset=_big_endian(original.get("offset"), 8),
+        timestamp_ms=_big_endian(original.get("timestamp"), 8),
         reason=_reason(exception),
         detail=_joined(exception, _text(found.get(f"{kind}-message"))),
         part="key" if is_key else "value",

@@ -128,13 +128,46 @@ def test_an_interrupted_letter_is_not_sent_again(cli: Cli, topic: str) -> None:
 
 
 def test_letters_of_kafka_connect_and_spring_are_read(cli: Cli, topic: str) -> None:
-    connect = (("__connect.errors.topic", topic.encode()), ("__connect.errors.partition", b"0"))
-    spring = (("kafka_dlt-original-topic", topic.encode()), ("kafka_dlt-original-partition", b"\0\0\0\0"))
-    write(cli, f"{topic}.dead", [Record("", None, b"c", connect), Record("", None, b"s", spring)])
+    cli("topic", "alter", topic, "--partitions", "2")
+    connect = {
+        "topic": topic,
+        "partition": "1",
+        "offset": "42",
+        "connector.name": "file-sink",
+        "task.id": "0",
+        "stage": "VALUE_CONVERTER",
+        "class.name": "io.confluent.connect.avro.AvroConverter",
+        "exception.class.name": "org.apache.kafka.connect.errors.DataException",
+        "exception.message": "Failed to deserialize data",
+        "exception.stacktrace": "…",
+    }
+    spring = {
+        "original-topic": topic.encode(),
+        "original-partition": (1).to_bytes(4, "big"),
+        "original-offset": (43).to_bytes(8, "big"),
+        "original-timestamp": (1_700_000_000_000).to_bytes(8, "big"),
+        "original-timestamp-type": b"CreateTime",
+        "original-consumer-group": b"billing",
+        "exception-fqcn": b"org.springframework.kafka.listener.ListenerExecutionFailedException",
+        "exception-cause-fqcn": b"org.springframework.kafka.support.serializer.DeserializationException",
+        "exception-message": b"failed to deserialize",
+        "exception-stacktrace": b"...",
+    }
+    of_connect = tuple((f"__connect.errors.{name}", text.encode()) for name, text in connect.items())
+    of_spring = tuple((f"kafka_dlt-{name}", content) for name, content in spring.items())
+    write(cli, f"{topic}.dead", [Record("", None, b"c", of_connect), Record("", None, b"s", of_spring)])
     rows = [json.loads(line) for line in cli("dead", "list", f"{topic}.dead", "--json").lines]
-    assert [row["convention"] for row in rows] == ["connect", "spring"]
+    assert [(row["convention"], row["reason"], row["application"]) for row in rows] == [
+        ("connect", "CORRUPT", "file-sink"),
+        ("spring", "CORRUPT", "billing"),
+    ]
+    assert [row["source"] for row in rows] == [{"topic": topic, "partition": 1, "offset": at} for at in (42, 43)]
+    shown = cli("dead", "show", f"{topic}.dead", "0:1").out.decode()
+    assert f"{topic}-1 offset 43" in shown
+    assert "DeserializationException: failed to deserialize" in shown
     cli("dead", "redrive", f"{topic}.dead", "--execute")
-    assert sorted(values(cli, topic)) == [b"c", b"s"]
+    sent = [json.loads(line) for line in cli("consume", topic, "-e", "--json", "--raw").lines]
+    assert [(row["partition"], row["value"]) for row in sent] == [(1, "c"), (1, "s")]
 
 
 def test_purge_needs_a_confirmation(cli: Cli, topic: str) -> None:

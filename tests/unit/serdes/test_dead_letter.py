@@ -145,6 +145,19 @@ def test_springs_dead_letters_are_read() -> None:
     assert (letter.application, letter.attempt) == ("billing", 3)
 
 
+def test_springs_first_source_and_last_exception_count() -> None:
+    headers = (
+        ("kafka_dlt-original-topic", b"orders"),
+        ("kafka_dlt-original-offset", (77).to_bytes(8, "big")),
+        ("kafka_dlt-exception-fqcn", b"java.lang.IllegalStateException"),
+        ("kafka_dlt-original-topic", b"orders-dlt"),
+        ("kafka_dlt-original-offset", (1).to_bytes(8, "big")),
+        ("kafka_dlt-exception-fqcn", b"org.apache.kafka.common.errors.SerializationException"),
+    )
+    letter = read_dead_letter(Record("orders-dlt-dlt", None, b"v", headers))
+    assert (letter.origin.topic, letter.origin.offset, letter.reason) == ("orders", 77, Reason.CORRUPT)
+
+
 def test_invalid_headers_count_as_absent() -> None:
     headers = (
         ("headgate.dead_letter.topic", b"\xff"),
