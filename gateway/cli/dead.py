@@ -1,5 +1,6 @@
 """`headgate dead`: list, show, count, re-drive and purge dead letters."""
 
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar
 
 import typer
 
+from headgate.gateway.cli.completion import complete_topic
 from headgate.gateway.cli.errors import AnswerIsNo, CommandError, UsageError
 from headgate.gateway.cli.options import (
     DEFAULT_BOOTSTRAP_SERVER,
@@ -24,15 +26,26 @@ from headgate.gateway.cli.options import (
 from headgate.gateway.cli.output import Progress, print_json, print_json_line, print_table, say
 
 if TYPE_CHECKING:
-    from headgate.proxy.dead_letters.letter import LetterFilter, StoredLetter
+    from headgate.proxy.dead_letters.letter import LetterCounts, LetterFilter, StoredLetter
     from headgate.proxy.dead_letters.redriving import Repair, Report
-    from headgate.proxy.dead_letters.topic import DeadLetterTopic, LetterCounts
+    from headgate.proxy.dead_letters.tables import DeadLetterTable
+    from headgate.proxy.dead_letters.topic import DeadLetterTopic
+
+    AnyLetters: TypeAlias = DeadLetterTopic | DeadLetterTable
 
 app = typer.Typer(help="Dead letters: list, show, count, redrive, purge.", no_args_is_help=True)
 
 T = TypeVar("T")
 TRANSIENT = "REGISTRY_UNAVAILABLE"
 BY = "headgate dead redrive"
+Letters: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="TOPIC|TABLE",
+        help="A dead-letter topic, or a table of a pipeline: sqlite:FILE, sqlite:FILE#TABLE, or a Parquet folder.",
+        autocompletion=complete_topic,
+    ),
+]
 Reasons: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--reason", metavar="REASON", help="Only this reason (TRUNCATED, …); repeatable."),
@@ -55,7 +68,7 @@ Until: TypeAlias = Annotated[
 
 @app.command("list")
 def list_(
-    topic: TopicName,
+    topic: Letters,
     reason: Reasons = None,
     transient: Transient = False,
     schema_id: SchemaId = None,
@@ -67,10 +80,10 @@ def list_(
     kafka_config: KafkaConfig = None,
     json: Json = False,
 ) -> None:
-    """List the letters of a dead-letter topic."""
+    """List the letters of a dead-letter topic or table."""
     wanted = _filter(reason, schema_id, application, since, until, transient=transient)
 
-    async def work(letters: "DeadLetterTopic") -> "list[StoredLetter]":
+    async def work(letters: "AnyLetters") -> "list[StoredLetter]":
         found = []
         async for stored in letters.read(wanted.accepts):
             found.append(stored)
@@ -105,14 +118,14 @@ def list_(
 
 @app.command("count")
 def count_(
-    topic: TopicName,
+    topic: Letters,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     kafka_config: KafkaConfig = None,
     json: Json = False,
 ) -> None:
     """Count letters by reason, schema and state."""
 
-    async def work(letters: "DeadLetterTopic") -> "LetterCounts":
+    async def work(letters: "AnyLetters") -> "LetterCounts":
         return await letters.counts()
 
     found = _run(bootstrap_server, kafka_config, topic, work)
@@ -128,7 +141,7 @@ def count_(
 
 @app.command("show")
 def show(
-    topic: TopicName,
+    topic: Letters,
     letter: Annotated[str, typer.Argument(metavar="PARTITION:OFFSET", help="The letter, as `dead list` prints it.")],
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     kafka_config: KafkaConfig = None,
@@ -141,7 +154,7 @@ def show(
     if position is None:
         raise UsageError(f"{letter!r} is not PARTITION:OFFSET", next_step="headgate dead list prints the positions")
 
-    async def work(letters: "DeadLetterTopic") -> "StoredLetter | None":
+    async def work(letters: "AnyLetters") -> "StoredLetter | None":
         return await letters.find(*position)
 
     stored = _run(bootstrap_server, kafka_config, topic, work)
@@ -170,7 +183,7 @@ def show(
 
 @app.command("redrive")
 def redrive(
-    topic: TopicName,
+    topic: Letters,
     reason: Reasons = None,
     transient: Transient = False,
     schema_id: SchemaId = None,
@@ -197,27 +210,33 @@ def redrive(
 
     The dead-letter topic records which letters were sent.
     """
+    from headgate.gateway.kafka.cluster import connection_options
     from headgate.proxy.dead_letters.letter import LetterState
-    from headgate.proxy.dead_letters.redriving import LetterSender, redrive_letters
+    from headgate.proxy.dead_letters.redriving import LetterSender, TopicClaims, redrive_letters
+    from headgate.proxy.dead_letters.tables import DeadLetterTable
 
     wanted = _filter(reason, schema_id, application, since, until, transient=transient)
     if value_schema_id is not None and value_subject is not None:
         raise UsageError("--value-schema-id and --value-subject both choose a schema", next_step="remove one of them")
 
-    async def work(letters: "DeadLetterTopic") -> "Report":
+    async def work(letters: "AnyLetters") -> "Report":
         async with AsyncExitStack() as stack:
             repair = await _repair(
                 stack, value_schema_id, value_subject, patch, registry, is_native=logical is LogicalTypes.NATIVE
             )
-            sender = await stack.enter_async_context(LetterSender(letters.connection, BY, repair))
-            progress = stack.enter_context(Progress("letters sent"))
+            connection = connection_options(bootstrap_server, kafka_config)
+            sender = await stack.enter_async_context(LetterSender(connection, BY, repair))
+            claims = letters.claims if isinstance(letters, DeadLetterTable) else TopicClaims(letters, sender, BY)
+            # Counting reads the letters once more, so only for a bar that is visible.
+            total = (await letters.counts()).counts.total() if execute and sys.stderr.isatty() else None
+            progress = stack.enter_context(Progress("letters read", total))
             return await redrive_letters(
                 letters,
+                claims,
                 wanted,
                 sender,
-                by=BY,
                 execute=execute,
-                on_progress=lambda report: progress.update(report.sent),
+                on_progress=lambda report: progress.update(report.states.total()),
             )
 
     report = _run(bootstrap_server, kafka_config, topic, work)
@@ -250,10 +269,13 @@ def purge(
 ) -> None:
     """Delete letters from the start of each partition."""
     from headgate.gateway.cli.confirmation import confirm
+    from headgate.proxy.dead_letters.tables import DeadLetterTable
 
     until_ms = _timestamp(until)
 
-    async def work(letters: "DeadLetterTopic") -> int:
+    async def work(letters: "AnyLetters") -> int:
+        if isinstance(letters, DeadLetterTable):
+            raise UsageError("tables are not purged", next_step="delete the rows or files of the table")
         return await letters.purge(until_ms, execute=True)
 
     if not confirm(f"delete the letters of {topic}{f' before {until}' if until else ''}?", yes=yes):
@@ -265,18 +287,24 @@ def purge(
 
 
 def _run(
-    bootstrap_server: str, kafka_config: str | None, topic: str, work: "Callable[[DeadLetterTopic], Awaitable[T]]"
+    bootstrap_server: str, kafka_config: str | None, location: str, work: "Callable[[AnyLetters], Awaitable[T]]"
 ) -> T:
-    """Run `work` on the topic. Raises KafkaClientError."""
+    """Run `work` on the topic or table. Raises KafkaClientError."""
     import asyncio
 
     from headgate.gateway.kafka.cluster import connect, connection_options
+    from headgate.proxy.dead_letters.tables import TableUnreadable, is_table, open_table
     from headgate.proxy.dead_letters.topic import DeadLetterTopic
 
     async def run() -> T:
+        if is_table(location):
+            try:
+                return await work(open_table(location, BY))
+            except TableUnreadable as error:
+                raise CommandError(str(error)) from error
         options = connection_options(bootstrap_server, kafka_config)
         async with connect(options) as cluster:
-            return await work(DeadLetterTopic(options, cluster, topic))
+            return await work(DeadLetterTopic(options, cluster, location))
 
     return asyncio.run(run())
 

@@ -2,6 +2,7 @@
 
 import re
 from base64 import b64encode
+from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -109,6 +110,19 @@ class LetterFilter:
             and (self.until_ms is None or (at is not None and at < self.until_ms))
             and (self.state is None or stored.state is self.state)
         )
+
+
+@dataclass(frozen=True, slots=True)
+class LetterCounts:
+    counts: Counter[tuple[str, int | None, str]]
+    """By reason, schema and state."""
+    is_complete: bool
+    """False if the budget ended before the topic."""
+
+    def document(self) -> list[dict[str, Any]]:
+        names = ("reason", "schema_id", "state")
+        rows = self.counts.most_common()
+        return [{**dict(zip(names, key, strict=True)), "letters": number} for key, number in rows]
 
 
 def reason_names(given: list[str]) -> frozenset[str]:

@@ -10,9 +10,9 @@ embedded broker does not have.
 import math
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from uuid import uuid4
 
 from headgate.kafka_client.errors import TopicNotFound
@@ -133,7 +133,7 @@ class LetterSender:
         await self._producer.close()
 
 
-class Claims:
+class TopicClaims:
     """The claims of one run in a dead-letter topic."""
 
     def __init__(self, letters: DeadLetterTopic, sender: LetterSender, by: str) -> None:
@@ -191,12 +191,26 @@ class Claims:
         self._known[partition] = offsets[-1] + 1
 
 
+class LetterSource(Protocol):
+    def read(
+        self, accepts: Callable[[StoredLetter], bool], start: tuple[int, int] = (0, 0)
+    ) -> AsyncIterator[StoredLetter]: ...
+
+
+class Claims(Protocol):
+    async def claim(self, letters: Sequence[StoredLetter]) -> list[StoredLetter]:
+        """Returns the letters that this run has claimed first."""
+        ...
+
+    async def complete(self, letters: Sequence[StoredLetter]) -> None: ...
+
+
 async def redrive_letters(
-    letters: DeadLetterTopic,
+    letters: LetterSource,
+    claims: Claims,
     wanted: LetterFilter,
     sender: LetterSender,
     *,
-    by: str,
     execute: bool,
     letters_max: int | None = None,
     seconds_max: float = math.inf,
@@ -210,7 +224,6 @@ async def redrive_letters(
     Raises KafkaClientError: the letters of the last batch may then be in their topics. TooManyRecords.
     """
     report = Report()
-    claims = Claims(letters, sender, by)
     batch: list[Ready] = []
     size = 0
     deadline = time.monotonic() + seconds_max

@@ -24,7 +24,7 @@ from headgate.kafka_client.decompression import Decompression
 from headgate.kafka_client.errors import RetriableError
 from headgate.kafka_client.options import ConnectionOptions
 from headgate.kafka_client.request_client import RequestClient
-from headgate.proxy.dead_letters.letter import LetterState, StoredLetter
+from headgate.proxy.dead_letters.letter import LetterCounts, LetterState, StoredLetter
 from headgate.serdes import Record, read_dead_letter
 from headgate.serdes.redrive_mark import MarkState, read_mark
 
@@ -50,19 +50,6 @@ class ScanBudget:
             self.records_left -= records
             if self.records_left < 0:
                 raise TooManyRecords
-
-
-@dataclass(frozen=True, slots=True)
-class LetterCounts:
-    counts: Counter[tuple[str, int | None, str]]
-    """By reason, schema and state."""
-    is_complete: bool
-    """False if the budget ended before the topic."""
-
-    def document(self) -> list[dict[str, Any]]:
-        names = ("reason", "schema_id", "state")
-        rows = self.counts.most_common()
-        return [{**dict(zip(names, key, strict=True)), "letters": number} for key, number in rows]
 
 
 class DeadLetterTopic:

@@ -18,15 +18,16 @@ from headgate.proxy.api.v3.resources import V3, Links, Row, respond, v3_of
 from headgate.proxy.dead_letters.jq_patch import PROGRAM_CHARS_MAX, InvalidPatch, JqPatch
 from headgate.proxy.dead_letters.letter import (
     InvalidFilter,
+    LetterCounts,
     LetterFilter,
     LetterState,
     StoredLetter,
     parse_position,
     reason_names,
 )
-from headgate.proxy.dead_letters.redriving import LetterSender, redrive_letters
+from headgate.proxy.dead_letters.redriving import LetterSender, TopicClaims, redrive_letters
 from headgate.proxy.dead_letters.repair import Repairs, ValueSchema
-from headgate.proxy.dead_letters.topic import DeadLetterTopic, LetterCounts, ScanBudget, TooManyRecords
+from headgate.proxy.dead_letters.topic import DeadLetterTopic, ScanBudget, TooManyRecords
 from headgate.proxy.errors import BadRequest, TooManyRequests
 from headgate.proxy.producers.internal_topics import check_writable
 from headgate.serdes.dead_letter import KNOWN_TOPIC_SUFFIXES
@@ -156,9 +157,9 @@ async def redrive(v3: Context, topic_name: str, request: Request) -> Response:
         await stack.enter_async_context(sender)
         report = await redrive_letters(
             letters,
+            TopicClaims(letters, sender, BY),
             wanted,
             sender,
-            by=BY,
             execute=body.execute,
             letters_max=body.letters_max,
             seconds_max=REDRIVE_SECONDS_MAX,

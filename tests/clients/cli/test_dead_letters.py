@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import time
 from collections import Counter
 
@@ -37,7 +38,7 @@ def letter(source: str, number: int, reason: Reason = Reason.TRUNCATED, attempts
 
 @pytest.fixture
 def topic(cli: Cli, request: pytest.FixtureRequest) -> str:
-    name = f"dead-{request.node.name.removeprefix('test_')[:60]}"
+    name = f"dead-{re.sub('[^a-z_]', '_', request.node.name.removeprefix('test_'))[:70]}"
     cli("topic", "create", name, f"{name}.dead")
     return name
 

@@ -1,13 +1,21 @@
 """Re-driving with repairs, and by several runs at the same time."""
 
 import asyncio
+import base64
+import json
+import sqlite3
 from collections.abc import Awaitable, Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
+from pyarrow import lib as pa
+from pyarrow import parquet
 
 from headgate.gateway.kafka.cluster import connect, connection_options
 from headgate.proxy.dead_letters.letter import LetterFilter, StoredLetter
-from headgate.proxy.dead_letters.redriving import LetterSender, Report, redrive_letters
+from headgate.proxy.dead_letters.redriving import LetterSender, Report, TopicClaims, redrive_letters
+from headgate.proxy.dead_letters.tables import open_table
 from headgate.proxy.dead_letters.topic import DeadLetterTopic
 from headgate.serdes import Poison, Reason, Record, RegistryClient, avro_schema, to_dead_letter
 from headgate.serdes.framing import frame
@@ -28,7 +36,8 @@ async def run(
     options = connection_options(cli.address, None)
     async with connect(options) as cluster, LetterSender(options, by, repair) as sender:
         letters = DeadLetterTopic(options, cluster, topic)
-        return await redrive_letters(letters, LetterFilter(), sender, by=by, execute=True)
+        claims = TopicClaims(letters, sender, by)
+        return await redrive_letters(letters, claims, LetterFilter(), sender, execute=True)
 
 
 def test_concurrent_runs_send_each_letter_once(cli: Cli, topic: str) -> None:
@@ -135,3 +144,101 @@ def test_a_bad_patch_is_reported(cli: Cli, topic: str) -> None:
     assert "the program returns several values" in cli(*redrive, ".,.", code=1).err
     assert "Cannot index" in cli(*redrive, '.a = "x" | .a.b', code=1).err
     assert values(cli, topic) == []
+
+
+COLUMNS = {
+    "topic": pa.string(), "partition": pa.int32(), "offset": pa.int64(), "timestamp": pa.timestamp("us", "UTC"),
+    "key": pa.binary(), "headers": pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
+    "raw": pa.binary(), "reason": pa.string(), "detail": pa.string(), "schema_id": pa.int64(),
+    "source": pa.string(), "pipeline": pa.string(), "failed_at": pa.timestamp("us", "UTC"),
+}  # fmt: skip
+"""The columns of a pipeline's dead-letter table."""
+AT = datetime(2026, 1, 2, 3, 4, 5, 678000, UTC)
+
+
+def row(topic: str | None, number: int) -> dict[str, object]:
+    headers = [{"key": "own", "value": b"header"}]
+    values = (topic, 0, number, AT, b"k", headers, b"v%d" % number, "TRUNCATED", "at 1", 7, "orders", "etl", AT)
+    return dict(zip(COLUMNS, values, strict=True))
+
+
+def parquet_table(folder: Path, topic: str) -> str:
+    for batch, rows in (
+        ("headgate_batch=b", [row(topic, 0), row(None, 1)]),
+        ("headgate_batch=a", [row(topic, 2)]),
+        ("_headgate_c", [row(topic, 3)]),
+    ):
+        file = folder / "letters" / batch / "part-0.parquet"
+        file.parent.mkdir(parents=True)
+        table = pa.Table.from_pylist(rows, pa.schema(list(COLUMNS.items())))
+        parquet.write_table(table, file)  # type: ignore[no-untyped-call]
+    return str(folder / "letters")
+
+
+def sqlite_table(folder: Path, topic: str) -> str:
+    with sqlite3.connect(folder / "letters.db") as connection:
+        connection.execute(f"CREATE TABLE dead_letters ({', '.join(COLUMNS)})")
+        for each in (row(topic, 0), row(None, 1), row(topic, 2)):
+            texts = {"headers": '[{"key":"own","value":"aGVhZGVy"}]', "failed_at": "2026-01-02T03:04:05.678000Z"}
+            values = tuple({**each, **texts, "timestamp": "2026-01-02T03:04:05.678000Z"}.values())
+            connection.execute(f"INSERT INTO dead_letters VALUES ({', '.join('?' * len(values))})", values)
+    connection.close()
+    return f"sqlite:{folder}/letters.db"
+
+
+@pytest.mark.parametrize("made", [parquet_table, sqlite_table])
+def test_letters_of_a_table_are_listed_shown_and_redriven_once(
+    cli: Cli, topic: str, tmp_path: Path, made: Callable[[Path, str], str]
+) -> None:
+    table = made(tmp_path, topic)
+    rows = [json.loads(line) for line in cli("dead", "list", table, "--json", "--application", "etl").lines]
+    assert sorted(each["source"]["offset"] for each in rows) == [0, 1, 2]
+    assert {(each["reason"], each["schema_id"], each["failed_at"]) for each in rows} == {
+        ("TRUNCATED", 7, int(AT.timestamp() * 1000))
+    }
+    assert cli("dead", "list", table, "--until", "2026-01-01").rows == []
+    first = next(each for each in rows if each["source"]["offset"] == 2)
+    shown = json.loads(cli("dead", "show", table, f"{first['partition']}:{first['offset']}", "--json").out)
+    assert shown["payload_base64"] == base64.b64encode(b"v2").decode()
+    files = sorted(tmp_path.rglob("*"))
+    assert cli("dead", "redrive", table, code=1).rows == [[topic, "2"]]
+    assert sorted(tmp_path.rglob("*")) == files, "a dry run writes nothing"
+
+    for _ in range(2):
+        done = cli("dead", "redrive", table, "--execute", code=1)
+        assert "the headers do not contain the source topic" in done.err
+    assert sorted(values(cli, topic)) == [b"v0", b"v2"]
+    sent = json.loads(cli("consume", topic, "-n", "1", "--json", "--raw").lines[0])
+    assert sent["headers"][0]["name"] == "own"
+    assert cli("dead", "count", table).rows == [["TRUNCATED", "7", "redriven", "2"], ["TRUNCATED", "7", "waiting", "1"]]
+
+
+def test_tables_that_need_spark_or_are_no_tables_are_named(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "delta" / "_delta_log").mkdir(parents=True)
+    (tmp_path / "text.parquet").write_text("text")
+    (tmp_path / "empty.db").touch()
+    for table, error in (
+        (f"{tmp_path}/delta", "is a Delta table; read it with Spark"),
+        ("postgresql://host/db", "need Spark or a client of the database"),
+        (f"{tmp_path}/text.parquet", "cannot read"),
+        (f"{tmp_path}/missing", "there is no"),
+        (f"sqlite:{tmp_path}/empty.db", "no such table"),
+        (f"sqlite:{tmp_path}/missing.db", "unable to open"),
+    ):
+        assert error in cli("dead", "list", table, code=1).err
+    assert "tables are not purged" in cli("dead", "purge", f"{tmp_path}/delta", "--yes", code=2).err
+
+
+def test_concurrent_runs_claim_a_letter_of_a_table_once(tmp_path: Path) -> None:
+    table = open_table(sqlite_table(tmp_path, "t"), "test")
+
+    async def work() -> None:
+        letters = [stored async for stored in table.read(lambda _: True)]
+        other = open_table(table.location, "other")
+        assert await other.claims.claim(letters[:1]) == letters[:1]
+        assert await table.claims.claim(letters) == letters[1:]
+        await table.claims.complete(letters[1:])
+        states = [str(stored.state) async for stored in other.read(lambda _: True)]
+        assert states == ["unknown", "redriven", "redriven"]
+
+    asyncio.run(work())

@@ -1,5 +1,6 @@
 """Fixtures of the pipeline tests: a broker, a registry, and `Place`, which fills topics and runs pipelines."""
 
+import asyncio
 import json
 import sqlite3
 from collections.abc import Iterator
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from headgate.serdes import RegistryClient, Serializer, SerializerOptions, avro_schema
+from headgate.proxy.dead_letters.tables import open_table
+from headgate.serdes import DeadLetter, RegistryClient, Serializer, SerializerOptions, avro_schema
 from headgate.spark_udfs.pipeline.checks.load import check
 from headgate.spark_udfs.pipeline.document import parse_toml
 from headgate.spark_udfs.pipeline.model import Pipeline
@@ -185,3 +187,12 @@ def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresqlS
 def sqlite_rows(file: Path, query: str) -> list[tuple[Any, ...]]:
     with closing(sqlite3.connect(file)) as connection:
         return connection.execute(query).fetchall()
+
+
+def letters_of(location: str) -> list[DeadLetter]:
+    """The letters of a dead-letter table, as `headgate dead` reads them."""
+
+    async def read() -> list[DeadLetter]:
+        return [stored.letter async for stored in open_table(location, "test").read(lambda _: True)]
+
+    return asyncio.run(read())

@@ -10,10 +10,11 @@ from collections.abc import Callable
 import pytest
 from pyspark.logger import PySparkLogger
 
+from headgate.serdes import Reason
 from headgate.spark_udfs.pipeline.command import plan_pipeline
 from headgate.spark_udfs.pipeline.errors import PipelineError
 from headgate.spark_udfs.pipeline.run import Runner
-from tests.spark.pipeline.conftest import ORDER, Place, order
+from tests.spark.pipeline.conftest import ORDER, Place, letters_of, order
 
 TIMEOUT_SECONDS = 120.0
 """Timeout on a loaded machine. The tests wait for conditions, not for this time."""
@@ -80,7 +81,11 @@ def test_a_running_pipeline_restarts_for_a_new_schema_and_stops_after_the_runnin
     # The first row was written before the field existed.
     rows = {row["id"]: row.get("note") for row in place.parquet_merged("lake")}
     assert rows == {1: None, 2: "thanks"}
-    assert [row["reason"] for row in place.parquet("dead")] == ["BAD_MAGIC"]
+    (row,) = place.parquet("dead")
+    assert row["reason"] == "BAD_MAGIC"
+    (letter,) = letters_of(str(place.folder / "dead"))
+    assert (letter.origin.topic, letter.origin.offset, letter.origin.value) == (row["topic"], row["offset"], row["raw"])
+    assert (letter.reason, letter.application, letter.failed_at_ms is not None) == (Reason.BAD_MAGIC, "test", True)
 
     # The checkpoint prevents a second read.
     assert place.run(LIVE)["read"] == 0

@@ -15,7 +15,7 @@ from headgate.spark_udfs.pipeline.errors import PipelineError
 from headgate.spark_udfs.pipeline.run import Runner
 from headgate.spark_udfs.pipeline.sinks import delta
 from tests.live.postgresql import PostgresqlServer
-from tests.spark.pipeline.conftest import NOON, ORDER, Place, order, sqlite_rows
+from tests.spark.pipeline.conftest import NOON, ORDER, Place, letters_of, order, sqlite_rows
 
 NOON_UTC = datetime.fromtimestamp(NOON / 1000, UTC)
 
@@ -193,6 +193,13 @@ url = "sqlite:{folder}/orders.db"
     assert [(row[1], row[2]) for row in dead] == [("TOO_SHORT", b""), ("UNKNOWN_SCHEMA", b"\0\0\0\0\0x")]
     assert dead[0][0] == place.topic("orders")
     assert dead[0][3:] == ("orders", "test")
+    letters = letters_of(f"sqlite:{file}")
+    assert [(each.reason, each.origin.value) for each in letters] == [
+        (Reason.TOO_SHORT, b""),
+        (Reason.UNKNOWN_SCHEMA, b"\0\0\0\0\0x"),
+    ]
+    assert [each.origin.offset for each in letters] == [1, 5]
+    assert all(each.failed_at_ms is not None and each.failed_at_ms > 1_700_000_000_000 for each in letters)
 
     # Batch 0 of another checkpoint is not a repetition of batch 0 of the first.
     place.run(text, checkpoint=str(place.folder / "new"))
