@@ -182,3 +182,22 @@ def test_a_large_request_is_limited_and_stops_when_the_producer_closes(monkeypat
         assert producer.pending_bytes == 0
 
     run(scenario, pending_bytes_max=10_000)
+
+
+@pytest.mark.parametrize("missing_bytes", [0, 1])
+def test_the_limit_of_pending_records_includes_all_slices(monkeypatch: pytest.MonkeyPatch, missing_bytes: int) -> None:
+    monkeypatch.setattr(producer_module, "records_at_once_max", 2)
+    records = [OutgoingRecord(None, bytes(100), 0) for _ in range(3000)]
+    total = sum(record.size() for record in records)
+
+    async def scenario(link: FakeLink, producer: Producer) -> None:
+        pending = producer.place_one("t", records[0], (0, 1), 1).batch.bytes
+        larger = ProducerOptions(pending_bytes_max=pending + total - missing_bytes)
+        monkeypatch.setattr(producer, "_options", larger)
+        if missing_bytes:
+            with pytest.raises(BufferFull):
+                await producer.place("t", records)
+        else:
+            assert len(await producer.place("t", records)) == 3000
+
+    run(scenario, pending_bytes_max=1)

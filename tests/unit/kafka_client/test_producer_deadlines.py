@@ -162,3 +162,15 @@ def test_without_time_to_close_batches_in_flight_may_have_been_written(clock: Cl
         assert producer.pending_bytes == 0
 
     run(scenario)
+
+
+def test_a_closing_producer_sends_records_that_are_not_flushed_yet() -> None:
+    async def scenario(link: ManyLeaders, producer: Producer) -> None:
+        ticket = put(producer, 0)
+        closing = asyncio.ensure_future(producer.close())
+        await sent(link, 1)
+        link.answers[-1].set_result(placed(0))
+        await closing
+        assert (await ticket.delivered()).offset == 0
+
+    run(scenario, close_timeout_ms=5_000)
