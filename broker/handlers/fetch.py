@@ -35,7 +35,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.log.page_cache import ColdRead, cold_read_bytes
+from headgate.broker.log.page_cache import ColdRead, cold_read_bytes_max
 from headgate.broker.log.partition_log import OffsetOutOfRange
 from headgate.broker.log.region import Region
 from headgate.broker.node.broker import Broker
@@ -310,7 +310,7 @@ def _read(
         return log.read(offset, max(max_bytes, 0), at_least_one=at_least_one, wait=wait)
     except ColdRead as cold:
         # Read more than the lookup needs: the records of the response are probably cold, too.
-        cold.length = max(cold.length, min(max_bytes, cold_read_bytes))
+        cold.length = max(cold.length, min(max_bytes, cold_read_bytes_max))
         raise
     except (OffsetOutOfRange, CorruptBatch, StorageError, OSError) as error:
         raise Refusal(code_of(error)) from None

@@ -14,7 +14,7 @@ from headgate.broker.runtime.errors import StorageError
 from headgate.broker.runtime.system_calls import send_file, sync_file, sync_file_and_metadata, write_at
 
 # Chunk size of `LogFile.rewrite`, which recovery calls after a crash.
-rewrite_bytes = 1024 * 1024
+rewrite_bytes_max = 1024 * 1024
 
 # Attempts to complete a short write before it counts as a failure.
 write_attempts_max = 16
@@ -147,9 +147,9 @@ class LogFile:
         self.is_dirty = True
         try:
             descriptor = self.descriptor()
-            for position in range(start, end, rewrite_bytes):
-                data = os.pread(descriptor.number, min(rewrite_bytes, end - position), position)
-                if len(data) < min(rewrite_bytes, end - position):
+            for position in range(start, end, rewrite_bytes_max):
+                data = os.pread(descriptor.number, min(rewrite_bytes_max, end - position), position)
+                if len(data) < min(rewrite_bytes_max, end - position):
                     raise OSError(errno.EIO, "the file is shorter than it was")
                 _write_rest(descriptor, position, data, 0)
         except OSError as error:

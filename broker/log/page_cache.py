@@ -17,7 +17,7 @@ from headgate.broker.runtime.worker_threads import Post, WorkerThreads
 probe_step_bytes = 128 * 1024
 
 # A thread reads up to this many bytes of a range at a time. The event loop sends them before the next read.
-cold_read_bytes = 1024 * 1024
+cold_read_bytes_max = 1024 * 1024
 
 # A disk serves a few reads in parallel. More threads compete for the interpreter lock.
 cold_read_threads = 4
@@ -135,7 +135,7 @@ class ColdReads:
         self._threads.stop()
 
     def _work(self, jobs: Iterator[PendingRead]) -> None:
-        scratch = bytearray(cold_read_bytes)
+        scratch = bytearray(cold_read_bytes_max)
         for pending in jobs:
             ranges, pending.ranges = pending.ranges, []
             while ranges and not pending.is_cancelled:

@@ -31,7 +31,7 @@ from headgate.broker.log.files import list_directory, remove_file, sync_director
 from headgate.broker.log.index import OffsetIndex, TimeIndex
 from headgate.broker.log.leader_epochs import read_epochs
 from headgate.broker.log.partition_log import PartitionLog
-from headgate.broker.log.scan import chunk_bytes, plausible, scan
+from headgate.broker.log.scan import chunk_bytes_max, plausible, scan
 from headgate.broker.log.segment import Segment
 from headgate.broker.log.segment_manifest import describe, read_manifest
 from headgate.broker.log.snapshots import drop_after, load_newest, newest_offset
@@ -305,8 +305,8 @@ def _offsets_of_whole_batch(segment: Segment, position: int) -> int:
 def _checksum(segment: Segment, position: int) -> int:
     """Return the CRC32C of all bytes from `position` to the end of the segment."""
     checksum = 0
-    for start in range(position, segment.size_bytes, chunk_bytes):
-        checksum = crc32c(segment.file.read(start, min(chunk_bytes, segment.size_bytes - start)), checksum)
+    for start in range(position, segment.size_bytes, chunk_bytes_max):
+        checksum = crc32c(segment.file.read(start, min(chunk_bytes_max, segment.size_bytes - start)), checksum)
     return checksum
 
 

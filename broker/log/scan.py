@@ -14,7 +14,7 @@ from headgate.broker.log.files import LogFile
 from headgate.wire.record_batch import ATTRIBUTES_AT, HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC, BatchHeader, read_header
 
 # Read-ahead size: large enough to save system calls, small enough for the CPU cache.
-chunk_bytes = 1024 * 1024
+chunk_bytes_max = 1024 * 1024
 
 
 class Scanned(NamedTuple):
@@ -54,8 +54,8 @@ def scan(
         inside = position - chunk_start
         if len(chunk) - inside < HEADER_BYTES:
             if not wait:
-                file.require_cached(position, min(chunk_bytes, limit - position))
-            chunk, chunk_start, inside = file.read(position, chunk_bytes), position, 0
+                file.require_cached(position, min(chunk_bytes_max, limit - position))
+            chunk, chunk_start, inside = file.read(position, chunk_bytes_max), position, 0
         sound = len(chunk) - inside >= HEADER_BYTES
         if sound:
             header = read_header(chunk, inside)
@@ -66,8 +66,8 @@ def scan(
             size = header.size_bytes
             if len(chunk) - inside < size:
                 if not wait:
-                    file.require_cached(position, min(max(size, chunk_bytes), limit - position))
-                chunk, chunk_start, inside = file.read(position, max(size, chunk_bytes)), position, 0
+                    file.require_cached(position, min(max(size, chunk_bytes_max), limit - position))
+                chunk, chunk_start, inside = file.read(position, max(size, chunk_bytes_max)), position, 0
             sound = (
                 len(chunk) - inside >= size
                 and crc32c(memoryview(chunk)[inside + ATTRIBUTES_AT : inside + size]) == header.crc
@@ -95,7 +95,7 @@ def find_sound(file: LogFile, start: int, limit: int, offset_min: int) -> int:
     pattern = re.compile(b"(?=(?:" + starts + b").{12}\x02)", re.DOTALL)
     position = start
     while True:
-        chunk = file.read(position, chunk_bytes)
+        chunk = file.read(position, chunk_bytes_max)
         if len(chunk) < HEADER_BYTES:
             return limit
         for match in pattern.finditer(chunk):

@@ -16,7 +16,7 @@ from headgate.broker.log.index import OffsetIndex, TimeIndex, read_entries, requ
 from headgate.broker.log.index_rebuild import IndexRebuild
 from headgate.broker.log.page_cache import ColdRead
 from headgate.broker.log.region import Region
-from headgate.broker.log.scan import chunk_bytes, scan
+from headgate.broker.log.scan import chunk_bytes_max, scan
 from headgate.broker.log.verified_ranges import VerifiedRanges
 from headgate.broker.runtime.errors import StorageError
 from headgate.wire.errors import CorruptBatch
@@ -160,7 +160,7 @@ class Segment:
             chunk = self._lookup(position, wait=wait)
         if position < self.own_from:
             if not wait:
-                self.file.require_cached(position, min(chunk_bytes, self.size_bytes - position))
+                self.file.require_cached(position, min(chunk_bytes_max, self.size_bytes - position))
             return self._locate_checked(position, self.base_offset + relative, offset)
         chunk_start = position
         while position < self.size_bytes:

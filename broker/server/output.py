@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from headgate.broker.log.page_cache import ColdRead, ColdReads, PendingRead, cold_read_bytes
+from headgate.broker.log.page_cache import ColdRead, ColdReads, PendingRead, cold_read_bytes_max
 from headgate.broker.log.region import Region
 from headgate.broker.requests.payload import Chunk, Payload
 from headgate.broker.server.readiness import Readiness
@@ -226,7 +226,7 @@ class Output:
         if loaded is not None and loaded.file is file and loaded.position <= position < loaded.end:
             length = min(length, loaded.end - position)
         else:
-            length = min(length, cold_read_bytes)
+            length = min(length, cold_read_bytes_max)
             cached = file.cached_bytes(position, length)
             if cached == 0:
                 raise ColdRead(file, position, length)

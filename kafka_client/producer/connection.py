@@ -30,7 +30,7 @@ from headgate.kafka_client.producer.response_codes import error_code
 # After a failed connection attempt, callers fail at once for this time, so that their attempts do not queue up.
 down_seconds: Final = 0.5
 # A new topic needs a short time until all brokers know it and its partitions have leaders.
-new_topic_attempts: Final = 8
+new_topic_attempts_max: Final = 8
 new_topic_pause_seconds: Final = 0.1
 identity_pause_seconds: Final = 0.1
 # Topics without a produce for this time are removed from metadata requests, as in the Java client.
@@ -107,7 +107,7 @@ class ProducerConnection:
                 raise TopicNotFound
             # The only request that may create a topic implicitly.
             await self._exists(client, topic, creates=True)
-        for attempt in range(new_topic_attempts):
+        for attempt in range(new_topic_attempts_max):
             if attempt and not await self._exists(client, topic):
                 # Kafka reports a topic as unknown while it creates the topic.
                 await asyncio.sleep(new_topic_pause_seconds)

@@ -48,7 +48,7 @@ retry_pause_seconds: Final = 0.05
 retry_pause_max_seconds: Final = 1.0
 leader_pause_seconds: Final = 0.1
 # A topic that is still unknown after this many metadata updates does not exist. Moving a partition may take longer.
-unknown_topic_attempts: Final = 4
+unknown_topic_attempts_max: Final = 4
 # After a broker rejects this many producer ids for one batch, another id does not help.
 identities_max: Final = 3
 # Below the brokers' socket.request.max.bytes of 100 MiB.
@@ -186,7 +186,7 @@ class Dispatcher:
                 batch.attempts += 1
             if known is not None and queue.partition not in known:
                 gone = PartitionNotFound()
-            elif known is None and queue.waiting and queue.waiting[0].attempts > unknown_topic_attempts:
+            elif known is None and queue.waiting and queue.waiting[0].attempts > unknown_topic_attempts_max:
                 gone = TopicNotFound()
             while queue.waiting and (gone is not None or now > queue.waiting[0].deadline):
                 missing = BrokerUnavailable(f"Partition {queue.partition} of {queue.topic} has no leader.")
@@ -220,7 +220,7 @@ class Dispatcher:
         if code in IDENTITY_LOST and (code in SEQUENCE_LOST or not batch.in_doubt):
             return self._without_identity(queue, batch, rejection(code, batch.topic))
         batch.in_doubt = batch.in_doubt or may_be_written(code)
-        is_gone = code is ErrorCode.unknown_topic_or_partition and batch.attempts >= unknown_topic_attempts
+        is_gone = code is ErrorCode.unknown_topic_or_partition and batch.attempts >= unknown_topic_attempts_max
         if code.retriable and not is_gone:
             return self._retry_or_give_up(queue, batch, rejection(code, batch.topic))
         self._give_up(batch, rejection(code, batch.topic))

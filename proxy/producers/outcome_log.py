@@ -121,7 +121,7 @@ class OutcomeLog:
         self._decompression = Decompression(
             settings.fetch_batch_decompressed_bytes_max, settings.fetch_record_decompressed_bytes_max
         )
-        self._position = 0
+        self._position: int
         self._moved = asyncio.Event()
         self._opening = asyncio.Lock()
         self._tail: asyncio.Task[None] | None = None

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-own_bytes: Final = 256 * 1024
+own_bytes_max: Final = 256 * 1024
 """Each stream may buffer this many bytes even at the limit of all streams."""
 piece_bytes_max: Final = 16 * 1024
 """Size of one write. A client that reads one piece within the time limit stays connected."""
@@ -64,7 +64,7 @@ class ReportBuffer:
         self._pieces.extend(lines[at : at + piece_bytes_max] for at in range(0, len(lines), piece_bytes_max))
         self._resize(len(lines))
         self._changed.set()
-        if self._memory.is_full and self._size > own_bytes:
+        if self._memory.is_full and self._size > own_bytes_max:
             self._is_waiting = True
             self._limit_sending()
             try:
@@ -116,7 +116,7 @@ class ReportBuffer:
         self._memory.resize(by)
 
     async def _wait_for_room(self) -> None:
-        while self._memory.is_full and self._size > own_bytes:
+        while self._memory.is_full and self._size > own_bytes_max:
             self._taken.clear()
             waits = {asyncio.ensure_future(self._taken.wait()), asyncio.ensure_future(self._memory.wait_for_room())}
             try:

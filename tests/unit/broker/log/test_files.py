@@ -130,7 +130,7 @@ def test_a_write_that_cannot_be_undone_stops_the_log(file: LogFile, monkeypatch:
 def test_a_rewrite_writes_the_same_bytes_again(
     file: LogFile, monkeypatch: pytest.MonkeyPatch, start: int, end: int, written: list[tuple[int, bytes]]
 ) -> None:
-    monkeypatch.setattr(files, "rewrite_bytes", 4)
+    monkeypatch.setattr(files, "rewrite_bytes_max", 4)
     file.is_dirty = False
     writes = limited_writes(monkeypatch, lambda _: 100)
     file.rewrite(start, end)

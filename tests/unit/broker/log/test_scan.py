@@ -83,7 +83,7 @@ FOUND = [(POSITIONS[0], POSITIONS[1], 0), (POSITIONS[1], POSITIONS[2], 2), (POSI
 
 @pytest.mark.parametrize("size", [*range(61, 70), len(BATCHES[0]) - 1, len(BATCHES[0]), len(BATCHES[0]) + 61, 1000])
 def test_the_size_of_reads_does_not_matter(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    monkeypatch.setattr(scan_module, "chunk_bytes", size)
+    monkeypatch.setattr(scan_module, "chunk_bytes_max", size)
     assert scanned(CONTENT) == FOUND
     assert scanned(CONTENT, check=False) == FOUND
     assert scanned(CONTENT, start=POSITIONS[1], next_offset=2) == FOUND[1:]
@@ -120,7 +120,7 @@ def test_an_incomplete_batch_at_the_end_is_damaged(cut: int) -> None:
 
 
 def test_every_range_must_be_cached_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scan_module, "chunk_bytes", 80)
+    monkeypatch.setattr(scan_module, "chunk_bytes_max", 80)
     file: Any = MemoryFile(CONTENT)
     assert len(list(scan(file, 0, len(CONTENT), 0, check=True, wait=False))) == 3
     assert file.required == [

@@ -51,6 +51,17 @@ def test_an_entry_follows_more_bytes_than_the_interval(tmp_path: Path, interval:
     assert entries(recovered.segments[0]) == ([], [])
 
 
+def test_rebuilt_indexes_have_the_default_interval(tmp_path: Path) -> None:
+    log = open_at(tmp_path, index_interval_bytes="1000000")
+    for _ in range(200):
+        append(log, numbered(0))
+    one = log.segments[0]
+    assert entries(one) == ([], [])
+    one.rebuild_indexes()
+    every = 4096 // SIZE + 1
+    assert entries(one)[0] == [(number, number * SIZE) for number in range(every, 200, every)]
+
+
 def test_a_time_entry_has_the_batch_with_the_largest_timestamp(tmp_path: Path) -> None:
     log = open_at(tmp_path, index_interval_bytes="0")
     for timestamp in (5, 9, 9, 3, 10):

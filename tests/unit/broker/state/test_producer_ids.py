@@ -50,7 +50,7 @@ def test_ids_that_a_client_made_up_do_not_use_up_the_range() -> None:
 
 
 def test_in_doubt_allocation_continues_after_all_ids_in_use() -> None:
-    assert far_ahead([], -1, 0) == skipped_ids
+    assert far_ahead([], -1, 0) == skipped_ids == 2**40
     assert far_ahead([2000, 5000], 41, 0) == 5000 + skipped_ids
     assert far_ahead([5], 41, 0) == 42 + skipped_ids
     now_ms = 1_700_000_000_000

@@ -10,7 +10,6 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from headgate.kafka_client.errors import BrokerError, BrokerUnavailable, PartitionNotFound
-from headgate.kafka_client.producer.partition_queue import SEQUENCES
 from headgate.kafka_client.producer.partitioner import partition_of
 from headgate.kafka_client.producer.records import OutgoingRecord, ProducerIdentity, Ticket, settled
 from headgate.proxy.errors import BadRequest, ConversionFailed, ProxyError, Unprocessable
@@ -191,7 +190,7 @@ def test_sequence_numbers_continue_and_wrap_around() -> None:
     lease.advance("t", first)
     assert lease.intent(b"f", "t", {0: [0], 4: [1], 5: [2]}).rows == [(0, 2, [0]), (4, 1, [1]), (5, 0, [2])]
     assert lease.intent(b"f", "other", {0: [0]}).rows == [(0, 0, [0])]
-    lease.advance("t", Intent(b"f", 3, 1, [(0, SEQUENCES - 1, [0, 1])]))
+    lease.advance("t", Intent(b"f", 3, 1, [(0, 2**31 - 1, [0, 1])]))
     assert lease.sequences["t", 0] == 1
 
 

@@ -14,7 +14,7 @@ SECONDS = 5
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report_buffer, "own_bytes", 10)
+    monkeypatch.setattr(report_buffer, "own_bytes_max", 10)
     monkeypatch.setattr(report_buffer, "piece_bytes_max", 4)
 
 

@@ -1,16 +1,39 @@
 """The sender batches records only while the broker is busy. A failed batch does not affect other partitions."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from kio.schema.errors import ErrorCode
 
 from headgate.kafka_client.errors import BufferFull, InvalidRequest, PartitionNotFound, RecordTooLarge
 from headgate.kafka_client.producer import producer as sender_module
+from headgate.kafka_client.producer.options import ProducerOptions
 from headgate.proxy.errors import ProxyError
 from headgate.proxy.producers.sender import Sender
+from headgate.proxy.settings import ProxySettings
 from tests.unit.proxy.produce.fake_link import FakeLink
 from tests.unit.proxy.produce.sending import placed, record, run, sent, settle
+
+
+def test_the_settings_of_the_proxy_are_the_options_of_the_producer() -> None:
+    settings = ProxySettings(
+        producer_batch_bytes_max=1000,
+        producer_pending_bytes_max=5000,
+        produce_timeout_ms=7,
+        shutdown_graceful_ms=8,
+        auto_create_topics=False,
+    )
+    link: Any = FakeLink()
+    # A batch of one record of the maximum size has space for its header.
+    assert Sender(settings, link)._options == ProducerOptions(
+        batch_bytes_max=1200,
+        record_bytes_max=1000,
+        pending_bytes_max=5000,
+        delivery_timeout_ms=7,
+        close_timeout_ms=8,
+        auto_create_topics=False,
+    )
 
 
 def test_a_lone_record_leaves_at_once_and_later_ones_share_the_next_batch() -> None:

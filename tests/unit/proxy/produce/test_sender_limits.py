@@ -8,7 +8,7 @@ from kio.schema.errors import ErrorCode
 
 from headgate.kafka_client.errors import PartitionNotFound, RecordTooLarge, TopicNotFound
 from headgate.kafka_client.producer import dispatcher, producer
-from headgate.kafka_client.producer.dispatcher import identities_max, unknown_topic_attempts
+from headgate.kafka_client.producer.dispatcher import identities_max, unknown_topic_attempts_max
 from headgate.kafka_client.producer.partitioner import partition_of
 from headgate.kafka_client.producer.records import OutgoingRecord
 from headgate.proxy.errors import ProxyError
@@ -27,7 +27,7 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("error", "attempts"),
     [
-        (ErrorCode.unknown_topic_or_partition, unknown_topic_attempts + 1),
+        (ErrorCode.unknown_topic_or_partition, unknown_topic_attempts_max + 1),
         (ErrorCode.out_of_order_sequence_number, identities_max),
         (ErrorCode.message_too_large, 1),
     ],
@@ -49,10 +49,10 @@ def test_a_batch_is_given_up_after_a_limited_number_of_attempts(error: ErrorCode
 def test_a_leader_election_may_take_more_attempts_than_a_missing_topic() -> None:
     async def scenario(link: FakeLink, sender: Sender) -> None:
         (ticket,) = await sender.place("t", [record(b"1")])
-        for attempt in range(3 * unknown_topic_attempts):
+        for attempt in range(3 * unknown_topic_attempts_max):
             await sent(link, attempt + 1)
             link.refuse(ErrorCode.not_leader_or_follower)
-        await sent(link, 3 * unknown_topic_attempts + 1)
+        await sent(link, 3 * unknown_topic_attempts_max + 1)
         link.place(4)
         assert (await ticket.delivered()).offset == 4
         assert len({(each.producer_id, each.sequence) for each in link.sent}) == 1
@@ -81,7 +81,7 @@ def test_records_of_a_deleted_partition_fail_while_they_wait_for_a_leader(
             await ticket.delivered()
         assert link.sent == []
         # A topic that is new may be unknown for some updates.
-        assert link.refreshes == (1 if partition_count else unknown_topic_attempts + 1)
+        assert link.refreshes == (1 if partition_count else unknown_topic_attempts_max + 1)
 
     run(scenario, Deleted())
 
