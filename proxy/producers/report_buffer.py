@@ -59,12 +59,16 @@ class ReportBuffer:
         self._taken = asyncio.Event()
         self._sending: asyncio.Timeout | None = None
 
+    @property
+    def _is_over_limit(self) -> bool:
+        return self._memory.is_full and self._size > own_bytes_max
+
     async def put(self, lines: bytes) -> None:
         """Adds reports. Returns when the buffer accepts more."""
         self._pieces.extend(lines[at : at + piece_bytes_max] for at in range(0, len(lines), piece_bytes_max))
         self._resize(len(lines))
         self._changed.set()
-        if self._memory.is_full and self._size > own_bytes_max:
+        if self._is_over_limit:
             self._is_waiting = True
             self._limit_sending()
             try:
@@ -116,7 +120,7 @@ class ReportBuffer:
         self._memory.resize(by)
 
     async def _wait_for_room(self) -> None:
-        while self._memory.is_full and self._size > own_bytes_max:
+        while self._is_over_limit:
             self._taken.clear()
             waits = {asyncio.ensure_future(self._taken.wait()), asyncio.ensure_future(self._memory.wait_for_room())}
             try:

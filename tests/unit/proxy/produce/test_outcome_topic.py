@@ -109,14 +109,15 @@ class FakeConsumer:
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    async def nothing(*_arguments: Any, **_options: Any) -> list[Any]:
+    async def present(_client: Any, topics: list[str], *, missing_ok: bool) -> list[Any]:
+        assert (topics, missing_ok) == ([ProxySettings().idempotency_topic], True)
         return [object()]
 
     def run(scenario: Callable[[FakeTopic, OutcomeLog], Awaitable[None]], **settings: int) -> None:
         async def started() -> None:
             topic: Any = FakeTopic()
             monkeypatch.setattr(outcome_log, "BoundedConsumer", topic.consumer)
-            monkeypatch.setattr(outcome_log, "find_topics", nothing)
+            monkeypatch.setattr(outcome_log, "find_topics", present)
             log = OutcomeLog(ProxySettings(**settings), topic)  # type: ignore[arg-type]
             await scenario(topic, log)
             await log.close()
