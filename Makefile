@@ -4,8 +4,7 @@ PYTHON ?= python3 python3.13 python3.12 python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-# Three workers on two cores: many tests wait for servers, not for the processor.
-PYTEST_ARGS ?= -n 3 --dist loadfile
+PYTEST := $(BIN)/python -m pytest --dist loadfile
 FAST_TESTS := tests/unit tests/contract tests/test_architecture.py
 # Generated and exhaustive inputs: a quarter of the duration of the fast tests. `make quick` leaves them out.
 EXHAUSTIVE_TESTS := $(addprefix tests/unit/, \
@@ -13,13 +12,16 @@ EXHAUSTIVE_TESTS := $(addprefix tests/unit/, \
 	columnar/test_agreement.py registry/avro/test_large_unions.py registry/json_schema/test_acceptance.py \
 	registry/json_schema/test_hostile.py registry/json_schema/test_keywords.py registry/json_schema/test_properties.py \
 	registry/protobuf/test_properties.py)
+# Two cores: the fast tests use the processor all the time, the others often wait for servers.
+RUN_FAST := $(PYTEST) -n 2 $(FAST_TESTS) $(addprefix --ignore=,$(EXHAUSTIVE_TESTS))
+RUN_SLOW := $(PYTEST) -n 4 $(filter-out $(FAST_TESTS) tests/__pycache__,$(patsubst %/,%,$(wildcard tests/*/))) $(EXHAUSTIVE_TESTS)
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 # Container images often set PYTHONDONTWRITEBYTECODE. The tests start hundreds of servers and Spark workers, and each of
 # them would compile all of its modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help up quick test coverage check bench docs demo tour lock system mutants wheel clean
+.PHONY: help up quick test long coverage check bench docs demo tour lock system mutants wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,14 +63,18 @@ check: $(VENV)/test.stamp ## lint, format and types
 	$(BIN)/mypy
 
 quick: $(VENV)/test.stamp check ## lint, types, unit and contract tests: no Java, no browser
-	$(BIN)/python -m pytest $(PYTEST_ARGS) $(FAST_TESTS) $(addprefix --ignore=,$(EXHAUSTIVE_TESTS))
+	$(RUN_FAST)
 
+# Only the fast tests measure coverage: on Python 3.11, it takes two thirds more processor time.
 test: $(VENV)/test.stamp system check ## install the test dependencies, then run every check and test
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(RUN_FAST) --cov --cov-report=
+	$(RUN_SLOW)
 
-# Not in `make test`: on Python 3.11, coverage takes two thirds more processor time.
-coverage: $(VENV)/test.stamp ## branch coverage of the unit and contract tests
-	$(BIN)/python -m pytest $(PYTEST_ARGS) --cov --cov-report=term $(FAST_TESTS)
+long: export HEADGATE_TEST_LONG := 1
+long: test ## like test, with hundreds of kills and a million damaged payloads: about an hour
+
+coverage: $(VENV)/test.stamp ## lines and branches that the unit and contract tests miss
+	$(RUN_FAST) --cov --cov-report=term-missing
 
 mutants: $(VENV)/test.stamp ## change the code in 200 places and count the changes that unit and contract tests miss
 	$(BIN)/python -m tests.mutation

@@ -1,57 +1,64 @@
 """Groups of tests that run on the same worker, and the order of the groups.
 
-The tests of a file share servers, and most tests in `tests/spark` share a Spark session. With groups, each of these
-starts once instead of once per worker. The groups of pytest-xdist do not work here: they change the names of tests,
-and pytest 9 does not allow this.
+The tests of a group share servers, Spark sessions or environments. Each of these starts once instead of once per
+worker. The groups of pytest-xdist do not work here: they change the names of tests, and pytest 9 does not allow this.
 """
 
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-SPARK_SESSION = "tests/spark/"
-WITHOUT_SESSION = (
-    "tests/spark/deployment/",
-    "tests/spark/faults/test_driver_kill.py",
-    "tests/spark/source/",
-    "tests/spark/test_demo.py",
+FILE = ""
+"""The group is the file."""
+SPARK_SESSION = "session of Spark"
+
+GROUPS = (
+    ("tests/spark/source/test_spark.py", SPARK_SESSION),
+    ("tests/spark/source/test_secured.py", "secured Apache Kafka"),
+    ("tests/spark/source/", "Apache Kafka"),
+    ("tests/spark/faults/test_driver_kill.py", FILE),
+    ("tests/spark/deployment/", FILE),
+    ("tests/spark/test_demo.py", FILE),
+    ("tests/spark/", SPARK_SESSION),
+    ("tests/clients/secured/", "secured Apache Kafka"),
+    ("tests/clients/cli/test_apache_kafka.py", "Apache Kafka"),
+    ("tests/clients/proxy/", "proxies"),
+    ("tests/wire/", "Apache Kafka"),
+    ("tests/cluster/", "cluster of Apache Kafka"),
+    ("tests/packaging/", "installed packages"),
 )
-"""Tests in `tests/spark` that do not use the shared session. Another worker runs them in parallel."""
-SESSION_OF_SOURCE = "tests/spark/source/test_spark.py"
+"""The group of a test is that of the first prefix of its path."""
 
 LONGEST = (
     SPARK_SESSION,
+    "proxies",
+    "Apache Kafka",
     "tests/spark/faults/test_driver_kill.py",
-    "tests/faults/test_kill.py",
-    "tests/wire/test_answers.py",
-    "tests/faults/test_history.py",
+    "cluster of Apache Kafka",
+    "tests/spark/deployment/",
     "tests/clients/test_java_tools.py",
+    "tests/faults/test_history.py",
     "tests/spark/test_demo.py",
-    "tests/clients/test_groups.py",
-    "tests/packaging/",
+    "installed packages",
+    "secured Apache Kafka",
+    "tests/faults/test_kill.py",
     "tests/hostile/test_web_pages.py",
-    "tests/hostile/columnar/test_mutations.py",
+    "tests/clients/cli/",
     "tests/clients/",
-    "tests/spark/source/",
     "tests/hostile/",
     "tests/faults/",
 )
-"""Groups, longest first. A long group that starts last leaves the other worker idle."""
+"""Starts of the names of groups, longest group first. A long group that starts last leaves the other workers idle."""
 
 
 def group_of(nodeid: str) -> str:
     file = nodeid.partition("::")[0]
-    if file == SESSION_OF_SOURCE:
-        return SPARK_SESSION
-    return SPARK_SESSION if file.startswith(SPARK_SESSION) and not file.startswith(WITHOUT_SESSION) else file
+    return next((group for start, group in GROUPS if file.startswith(start)), FILE) or file
 
 
 def turn_of(nodeid: str) -> int:
     group = group_of(nodeid)
-    if group == SPARK_SESSION:
-        return 0
-    turns = (turn for turn, start in enumerate(LONGEST) if start != SPARK_SESSION and group.startswith(start))
-    return next(turns, len(LONGEST))
+    return next((turn for turn, start in enumerate(LONGEST) if group.startswith(start)), len(LONGEST))
 
 
 class GroupScheduling(LoadScopeScheduling):

@@ -186,8 +186,9 @@ def test_no_package_exports_a_name_of_one_of_its_modules(package: str) -> None:
 
 
 def test_a_worker_gets_the_tests_of_a_file_and_of_spark_together() -> None:
-    assert group_of("tests/wire/test_a.py::test_one[x]") == group_of("tests/wire/test_a.py::test_two")
-    assert group_of("tests/wire/test_a.py::test_one") != group_of("tests/wire/test_b.py::test_one")
+    assert group_of("tests/faults/test_a.py::test_one[x]") == group_of("tests/faults/test_a.py::test_two")
+    assert group_of("tests/faults/test_a.py::test_one") != group_of("tests/faults/test_b.py::test_one")
+    assert group_of("tests/cluster/test_a.py::test_one") == group_of("tests/cluster/test_b.py::test_one")
     assert group_of("tests/spark/test_a.py::test_one") == group_of("tests/spark/functions/test_b.py::test_two[y]")
     assert group_of("tests/spark/test_a.py::test_one") != group_of("tests/spark/test_demo.py::test_one")
     assert turn_of("tests/spark/test_a.py::test_one") < turn_of("tests/faults/test_kill.py::test_one")

@@ -1,7 +1,6 @@
 """Reads of the proxy's admin API while one of three brokers is down."""
 
 import secrets
-import time
 from functools import partial
 from typing import Any
 
@@ -12,11 +11,11 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from tests.cluster.conftest import RunningProxy
 from tests.live.apache_kafka_cluster import NODE_IDS, KafkaCluster, wait_for
 from tests.live.topics import create_topic
+from tests.rounds import rounds
 
-ROUNDS = 5
+ROUNDS = rounds(2, 10)
 READ_SECONDS_MAX = 60.0
 """A read of groups waits until the cluster has replaced the coordinator: the proxy's limit is 30 s per operation."""
-HEALTH_SECONDS_MAX = 5.0
 GROUPS = 12
 """More groups than partitions of `__consumer_offsets`, so that each broker coordinates some of them."""
 
@@ -64,11 +63,9 @@ def check_reads(client: httpx.Client, topic: str, groups: list[str]) -> None:
     for group in groups:
         assert read(f"/consumer-groups/{group}")["state"] == "EMPTY"
     assert read(f"/consumer-groups/{groups[0]}/lags")["data"][0]["current_offset"] == 0
-    started = time.monotonic()
     health = client.get("/health")
     assert health.status_code == 200, health.text
     assert health.json()["kafka"]["status"] == "UP"
-    assert time.monotonic() - started < HEALTH_SECONDS_MAX
 
 
 @pytest.mark.parametrize("node_id", NODE_IDS)

@@ -3,7 +3,6 @@
 import json
 import secrets
 import socket
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -19,9 +18,10 @@ from tests.live.topics import create_topic, produce
 V2 = "application/vnd.kafka.v2+json"
 JSON_V2 = "application/vnd.kafka.json.v2+json"
 RECORDS = 50
-SILENCE_SECONDS_MAX = 3.0
-"""Ten heartbeats. A stream that waits for the coordinator is silent for the request timeout of 10 s."""
-OUTAGE_SECONDS = 6.0
+READ_SECONDS_MAX = 30.0
+REQUEST_TIMEOUT_MS = 60_000
+"""A stream that waits for its coordinator is silent for this time."""
+HEARTBEATS = 10
 
 
 @pytest.fixture
@@ -76,13 +76,13 @@ def test_a_group_stream_sends_heartbeats_while_its_coordinator_does_not_answer(
 ) -> None:
     group = f"group-{secrets.token_hex(4)}"
     with (
-        running_proxy({"kafka.request.timeout.ms": "10000"}) as proxy,
-        httpx.Client(base_url=proxy.url, timeout=30) as client,
+        running_proxy({"kafka.request.timeout.ms": str(REQUEST_TIMEOUT_MS)}) as proxy,
+        httpx.Client(base_url=proxy.url, timeout=READ_SECONDS_MAX) as client,
         ThreadPoolExecutor(1) as background,
     ):
         base = f"/v3/clusters/{client.get('/v3/clusters').json()['data'][0]['cluster_id']}"
         path = f"{base}/consumer-groups/{group}/records?topics={topic}"
-        with client.stream("GET", path, headers={"accept": "application/x-ndjson"}, timeout=30) as answer:
+        with client.stream("GET", path, headers={"accept": "application/x-ndjson"}) as answer:
             lines = answer.iter_lines()
             opened = json.loads(next(lines))["open"]
             rows = [
@@ -92,14 +92,11 @@ def test_a_group_stream_sends_heartbeats_while_its_coordinator_does_not_answer(
             node = cluster.node(admin.describe_consumer_groups([group])[group].result(30).coordinator.id)
             node.pause()
             try:
-                until = time.monotonic() + OUTAGE_SECONDS
                 # An acknowledgement makes the stream commit to the coordinator that does not answer.
                 background.submit(httpx.post, opened["acks"], json={"ack": rows[0]["ack"]}, timeout=60)
-                last, longest = time.monotonic(), 0.0
-                while time.monotonic() < until:
-                    next(lines)
-                    longest, last = max(longest, time.monotonic() - last), time.monotonic()
+                heartbeats = 0
+                while heartbeats < HEARTBEATS:
+                    heartbeats += next(lines) == ""
             finally:
                 node.resume()
-            assert longest < SILENCE_SECONDS_MAX
     cluster.wait_until_in_sync()

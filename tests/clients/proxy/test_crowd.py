@@ -1,11 +1,10 @@
 """Load test with 1,000 streaming consumers and 200 producers: no lost or duplicate records, and bounded memory.
 
-Producers run for two seconds by default. `HEADGATE_CROWD_SECONDS` changes this. Prints the proxy's peak memory.
+Prints the proxy's peak memory.
 """
 
 import asyncio
 import json
-import os
 import re
 import resource
 import secrets
@@ -18,10 +17,12 @@ import pytest
 
 from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_proxy import HeadgateProxy
+from tests.rounds import rounds
 
 CONSUMERS = 1000
 PRODUCERS = 200
-SECONDS = float(os.environ.get("HEADGATE_CROWD_SECONDS", "2"))
+RECORDS = rounds(2, 60)
+"""Records of each producer."""
 # Pause between two records of a producer. 200 producers write 200 records/s, so the proxy sends 200,000 rows/s.
 PAUSE_SECONDS = 1.0
 DRAIN_SECONDS_MAX = 120.0
@@ -65,7 +66,7 @@ def test_many_consumers_and_producers_lose_and_duplicate_no_record(crowded_proxy
         assert {int(partition): count for partition, count in seen.offsets.items()} == written
     memory = _memory_mb(crowded_proxy)
     print(
-        f"\n{CONSUMERS} consumers and {PRODUCERS} producers for {SECONDS:g} s: {sum(written.values())} records, "
+        f"\n{CONSUMERS} consumers and {PRODUCERS} producers: {sum(written.values())} records, "
         f"{sum(seen.count for seen in consumers)} rows, {memory:.0f} MB at most"
     )
     assert memory < MEMORY_MB_MAX
@@ -128,12 +129,9 @@ def _take(lines: bytes, seen: Seen) -> None:
 async def _produce(port: int, topic: str, number: int) -> list[tuple[int, int]]:
     """Produce records. Returns partition and offset of each acknowledged record."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    loop = asyncio.get_running_loop()
     await asyncio.sleep(PAUSE_SECONDS * number / PRODUCERS)
-    until = loop.time() + SECONDS
     places: list[tuple[int, int]] = []
-    turn = 0
-    while loop.time() < until:
+    for turn in range(RECORDS):
         body = json.dumps({"records": [{"key": f"{number}-{turn}", "value": {"from": number, "turn": turn}}]}).encode()
         writer.write(
             f"POST /topics/{topic} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/vnd.kafka.json.v2+json\r\n"
@@ -147,7 +145,6 @@ async def _produce(port: int, topic: str, number: int) -> list[tuple[int, int]]:
         (row,) = answer["offsets"]
         assert row["error_code"] is None, row
         places.append((row["partition"], row["offset"]))
-        turn += 1
         await asyncio.sleep(PAUSE_SECONDS)
     writer.close()
     return places

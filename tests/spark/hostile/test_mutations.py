@@ -1,11 +1,9 @@
 """Damaged payloads in one Spark job: no task fails, the counts are consistent, good rows are unchanged.
 
-`HEADGATE_MUTATIONS` sets their number. A `local[2]` session does not retry tasks, so a successful job had no failed
-task.
+A `local[2]` session does not retry tasks, so a successful job had no failed task.
 """
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
@@ -26,6 +24,7 @@ from headgate.spark_udfs import decode_frame
 from tests.hostile.columnar.test_mutations import EVENT, EVOLVED
 from tests.live.headgate_registry import HeadgateRegistry
 from tests.live.spark_meter import jvm_of, watched
+from tests.rounds import rounds
 from tests.spark.hostile.mutations import Originals
 from tests.spark.registering import registered
 from tests.unit.columnar.generation import Bodies
@@ -33,7 +32,7 @@ from tests.unit.columnar.generation import Bodies
 write: Any = pyarrow.parquet.write_table
 read: Any = pyarrow.parquet.read_table
 
-MUTATIONS = int(os.environ.get("HEADGATE_MUTATIONS", "300000"))
+MUTATIONS = rounds(60_000, 1_000_000)
 CHUNK = 100_000
 ORIGINALS = 1000
 GOOD_EACH = 5

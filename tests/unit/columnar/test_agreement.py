@@ -15,13 +15,14 @@ from pyarrow import lib as pa
 from headgate.serdes.avro import Encoder, parse
 from headgate.serdes.avro.column_size import ColumnLimits
 from headgate.serdes.columnar import ColumnarDecoder, ColumnarEncoder, Engine, FixedSchemas, Plain
+from tests.rounds import rounds
 from tests.unit.columnar.agreement import FRAME, check, is_whole, payloads_of, round_of, run
 from tests.unit.columnar.checked import Checked
 from tests.unit.columnar.oracle import rows_of, same
 from tests.unit.serdes.avro_strategies import evolved, schemas, values
 
 PROPERTY = settings(
-    max_examples=100,
+    max_examples=rounds(40, 400),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
@@ -68,7 +69,7 @@ def test_columns_agree_with_the_row_wise_decoder_on_any_schema_and_any_damage(rn
 @pytest.mark.parametrize("damage", [0.0, 0.3, 0.9])
 def test_columns_agree_with_the_row_wise_decoder_over_many_seeds(damage: float) -> None:
     met: Counter[int] = Counter()
-    for seed in range(250):
+    for seed in range(rounds(120, 1000)):
         met += run(Random(seed), rows=40, damage=damage)
     assert met[0] > 500
     if damage:
@@ -78,7 +79,7 @@ def test_columns_agree_with_the_row_wise_decoder_over_many_seeds(damage: float) 
 @pytest.mark.parametrize("engine", [Plain(), Checked()], ids=["plain", "checked"])
 def test_without_numba_columns_agree_with_the_row_wise_decoder(engine: Engine) -> None:
     met: Counter[int] = Counter()
-    for seed in range(2000, 2120):
+    for seed in range(2000, 2000 + rounds(60, 500)):
         met += run(Random(seed), [engine])
     assert met[0] > 500
     assert min(met[reason] for reason in range(1, 10)) > 10, met
@@ -86,13 +87,13 @@ def test_without_numba_columns_agree_with_the_row_wise_decoder(engine: Engine) -
 
 @pytest.mark.parametrize("engine", [None, Checked()], ids=["compiled", "checked"])
 def test_columns_are_encoded_and_decoded_again(engine: Engine | None) -> None:
-    rounds = 0
-    for seed in range(3000, 3200 if engine is None else 3060):
+    checked = 0
+    for seed in range(3000, 3000 + rounds(60, 600)):
         rng = Random(seed)
         made = round_of(rng)
         if made is None:
             continue
-        rounds += 1
+        checked += 1
         reader = parse(json.dumps(made[1]))
         payloads = payloads_of(rng, made[0], 25, 0.1)
         decoder = ColumnarDecoder(reader, FixedSchemas({1: json.dumps(made[0])}), recursion_max=1)
@@ -108,4 +109,4 @@ def test_columns_are_encoded_and_decoded_again(engine: Engine | None) -> None:
             map(same, rows_of(second.values, reader), [rows_of(batch.values, reader)[row] for row in good])
         )
         check(second, again.to_pylist(), reader, reader, ColumnLimits(recursion_max=1))
-    assert rounds > 30
+    assert checked > 30

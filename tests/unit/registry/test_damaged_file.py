@@ -1,7 +1,6 @@
 """Changed bits in the registry's file: damaged rows are reported and never returned, other rows are."""
 
 import logging
-import os
 import random
 import shutil
 import sqlite3
@@ -17,13 +16,14 @@ from headgate.registry.storage.base import Deleted, Operation, Selection, Stored
 from headgate.registry.storage.sqlite import SqliteStore
 from headgate.registry.storage.sqlite import store as sqlite_store
 from headgate.registry.subjects import Subject
+from tests.rounds import rounds
 
 SUBJECTS = [Subject(".", f"subject-{number}") for number in range(20)]
 A = SUBJECTS[0]
 OTHER = Subject(".", "other")
 """Every third schema refers to version 3 of it."""
 
-FLIPPED_BITS = int(os.environ.get("HEADGATE_FLIPPED_BITS", "50"))
+FLIPPED_BITS = rounds(25, 500)
 """Each is a start of the registry and a read of all data."""
 
 

@@ -8,6 +8,8 @@ from tests.wire.filled_topics import bounds_of, filled
 from tests.wire.record_batches import Batch, NewRecord
 from tests.wire.transcript import Wire, fetch_body
 
+ENDLESS_MS = 600_000
+"""Longer than a connection waits for a response."""
 NOBODY = "00000000-0000-4000-8000-00000000dead"
 
 
@@ -80,23 +82,18 @@ def _counts(answer: Plain) -> Any:
 def a_reader_waits_for_data(wire: Wire) -> None:
     topic = wire.topic("waiting")
     reader = wire.connect()
-    reader.send("fetch", 11, fetch_body(topic, 0, max_wait=10_000, min_bytes=1))
-    started = time.monotonic()
+    reader.send("fetch", 11, fetch_body(topic, 0, max_wait=ENDLESS_MS, min_bytes=1))
     wire.produce(topic, Batch())
     answer = reader.receive()
     wire.note("fetch", 11, {}, _without_session(answer), "woken by the first record")
-    assert time.monotonic() - started < 8, "the fetch ran to its limit instead of being woken"
     reader.send("fetch", 11, fetch_body(topic, 1, max_wait=300, min_bytes=1))
     started = time.monotonic()
     wire.note("fetch", 11, {}, _without_session(reader.receive()), "nothing came")
     assert time.monotonic() - started > 0.2, "the fetch did not wait for its time"
     reader.send("fetch", 11, fetch_body(topic, 0, max_wait=300, min_bytes=100_000))
     wire.note("fetch", 11, {}, _without_session(reader.receive()), "less than it asked for, after its time")
-    started = time.monotonic()
-    wire.ask(
-        "fetch", 11, fetch_body(topic, 9, max_wait=10_000, min_bytes=1), label="an error does not wait", keep=bounds_of
-    )
-    assert time.monotonic() - started < 8, "an error was held back"
+    body = fetch_body(topic, 9, max_wait=ENDLESS_MS, min_bytes=1)
+    wire.ask("fetch", 11, body, label="an error does not wait", keep=bounds_of)
 
 
 def a_full_answer_does_not_wait(wire: Wire) -> None:
@@ -106,10 +103,8 @@ def a_full_answer_does_not_wait(wire: Wire) -> None:
 
     def ask(label: str, **limits: Any) -> None:
         part = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": limits.pop("partition_max_bytes", 1 << 20)}
-        body = {"max_wait": 10_000, "max_bytes": 1 << 20, "topics": [{"topic": topic, "partitions": [part]}]}
-        started = time.monotonic()
+        body = {"max_wait": ENDLESS_MS, "max_bytes": 1 << 20, "topics": [{"topic": topic, "partitions": [part]}]}
         wire.ask("fetch", 11, {**body, **limits}, label=label, keep=_whole)
-        assert time.monotonic() - started < 8, f"waited for what cannot come: {label}"
 
     ask("more asked for than the answer may hold", min_bytes=1 << 20, max_bytes=10_000)
     ask("as much asked for as the partition may give", min_bytes=10_000, partition_max_bytes=10_000)

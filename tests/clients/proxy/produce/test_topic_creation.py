@@ -12,7 +12,7 @@ from websockets.sync.client import connect
 from tests.clients.proxy.conftest import RunningProxy
 from tests.clients.proxy.error_responses import error_of
 from tests.clients.proxy.produce.conftest import JSON_V2, World
-from tests.live.apache_kafka import KafkaNode
+from tests.live.apache_kafka import SHORT_LIVED, KafkaNode
 from tests.live.headgate import HeadgateBroker
 
 AVRO = "application/vnd.kafka.avro.v2+json"
@@ -118,7 +118,9 @@ def test_no_schema_is_registered_for_a_topic_that_the_broker_does_not_create(
 def test_no_schema_is_registered_for_a_topic_that_apache_kafka_does_not_create(
     java_tools: None, tmp_path_factory: pytest.TempPathFactory, registry_url: str, running_proxy: RunningProxy
 ) -> None:
-    node = KafkaNode(tmp_path_factory.mktemp("kafka"), {"auto.create.topics.enable": "false"}, heap_mb=256)
+    node = KafkaNode(
+        tmp_path_factory.mktemp("kafka"), {"auto.create.topics.enable": "false"}, heap_mb=256, flags=SHORT_LIVED
+    )
     node.start()
     with running_proxy(node.address, registry_url) as proxy:
         refuses_to_create(proxy.url, registry_url)

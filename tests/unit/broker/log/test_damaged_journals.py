@@ -23,11 +23,12 @@ from headgate.broker.state.settings import BrokerSettings, Scope
 from headgate.wire.record_batch import read_header
 from headgate.wire.records import encode_batch
 from tests.manual_clock import ManualClock
+from tests.rounds import rounds
 from tests.unit.broker.log.logs import NOW_MS, open_at
 from tests.wire.record_batches import Batch, NewRecord
 
 DAY_MS = 24 * 3_600_000
-MUTATIONS = int(os.environ.get("HEADGATE_JOURNAL_MUTATIONS", "40"))
+MUTATIONS = rounds(20, 400)
 RETENTIONS = ["604800000", "1000", "-1"]
 COMMITS = [111, 222, 333, 444]
 RECORDS = 450

@@ -6,12 +6,13 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from headgate.registry.formats.json_schema.drafts import Draft
+from tests.rounds import rounds
 
 
 def examples(count: int) -> settings:
-    """The same examples in each run."""
+    """The same examples in each run. `make test` uses a third of them."""
     return settings(
-        max_examples=count,
+        max_examples=rounds(count // 3, count),
         deadline=None,
         derandomize=True,
         database=None,

@@ -9,10 +9,13 @@ from hypothesis import strategies as st
 from headgate.registry.compatibility.protobuf import check, differences
 from headgate.registry.errors import InvalidSchema
 from headgate.registry.formats.protobuf import parse
+from tests.rounds import rounds
 from tests.unit.registry.protobuf.protoc import comparable, compiled
 from tests.unit.registry.protobuf.strategies import files
 
-ordinary = settings(deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+ordinary = settings(
+    deadline=None, derandomize=True, max_examples=rounds(25, 500), suppress_health_check=[HealthCheck.too_slow]
+)
 
 
 @ordinary
@@ -62,7 +65,7 @@ def test_a_truncated_file_is_rejected_or_read_but_never_breaks_the_parser(text: 
         parse(cut, {})
 
 
-@settings(deadline=None, derandomize=True, max_examples=300)
+@settings(deadline=None, derandomize=True, max_examples=rounds(100, 1000))
 @given(st.text() | st.text(alphabet=string.printable) | st.text(alphabet="{}[]()<>=;,.\"'/*message optional int32 1 a"))
 def test_any_text_is_a_schema_or_rejected(text: str) -> None:
     with contextlib.suppress(InvalidSchema):
