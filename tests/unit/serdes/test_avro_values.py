@@ -220,3 +220,23 @@ def test_items_of_zero_bytes_are_counted_in_the_whole_value() -> None:
     assert encode(record(nulls, nulls), {"f0": [None] * 2000, "f1": [None] * 2096})
     with pytest.raises(EncodeError, match="4096 items"):
         encode(record(nulls, nulls), {"f0": [None] * 2000, "f1": [None] * 2097})
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 7, 8, 16, 20])
+def test_a_fixed_decimal_has_at_most_the_digits_that_always_fit(size: int) -> None:
+    digits = 1
+    while 10 ** (digits + 1) - 1 < 2 ** (8 * size - 1):
+        digits += 1
+
+    def declared(precision: int, scale: int = 0) -> Any:
+        properties = {"logicalType": "decimal", "precision": precision, "scale": scale}
+        schema: Any = parse(json.dumps({"type": "fixed", "name": "F", "size": size, **properties}))
+        return schema.logical
+
+    assert declared(digits).precision == digits
+    assert declared(digits, digits).scale == digits
+    # An invalid logical type is ignored, as the specification demands.
+    assert declared(digits + 1) is None
+    assert declared(digits, digits + 1) is None
+    assert declared(0) is None
+    assert declared(digits, -1) is None

@@ -1,6 +1,7 @@
 import json
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -8,7 +9,7 @@ import httpx
 import pytest
 from pyarrow import lib as pa
 
-from headgate.serdes import PoisonError, RegistryClient, RegistrySettings
+from headgate.serdes import PoisonError, RegistryClient
 from headgate.serdes.avro import Encoder, parse
 from headgate.serdes.columnar import BatchTooLarge
 from headgate.serdes.framing import VALUE_HEADER, guid_header
@@ -25,18 +26,6 @@ from tests.unit.spark_udfs.plans import binary, decoding, payload, record
 ORDER = record(("id", "long"), ("note", ["null", "string"]), ("tags", {"type": "array", "items": "string"}))
 VALUE = {"id": 7, "note": "thanks", "tags": ["a", "b"]}
 GOOD = payload(ORDER, VALUE)
-
-
-@pytest.fixture
-def stub(monkeypatch: pytest.MonkeyPatch) -> StubRegistry:
-    """The stub registry of every client."""
-    stub = StubRegistry()
-
-    def client(settings: RegistrySettings) -> RegistryClient:
-        return RegistryClient(settings, transport=stub.transport, sleep=lambda seconds: None)
-
-    monkeypatch.setattr("headgate.spark_udfs.spec.registry_options.RegistryClient", client)
-    return stub
 
 
 def reasons_of(spec: Decoding, rows: list[bytes | None]) -> list[str | None]:
@@ -195,18 +184,20 @@ def test_a_payload_with_gigabytes_of_nulls_is_limited() -> None:
     assert reasons[1] is None
 
 
-def test_an_unknown_writer_schema_is_requested_once(stub: StubRegistry) -> None:
-    stub.add("orders-value", {"schema": json.dumps(ORDER)})
-    added = stub.add("orders-value", {"schema": json.dumps(record(("id", "int"), ("more", "string")))})
+def test_an_unknown_writer_schema_is_requested_once(stub_registry: StubRegistry) -> None:
+    stub_registry.add("orders-value", {"schema": json.dumps(ORDER)})
+    added = stub_registry.add("orders-value", {"schema": json.dumps(record(("id", "int"), ("more", "string")))})
     spec = decoding(record(("id", "long"), name="R"), {1: ORDER})
     late = payload(record(("id", "int"), ("more", "string")), {"id": 5, "more": "x"}, added)
     for _ in range(3):
         columns = spec.decode(binary([GOOD, late, late]))
         assert columns.values.to_pylist() == [{"id": 7}, {"id": 5}, {"id": 5}]
-    assert stub.paths() == [f"GET /schemas/ids/{added}"]
+    assert stub_registry.paths() == [f"GET /schemas/ids/{added}"]
 
 
-def test_an_evicted_decoder_closes_its_connections(stub: StubRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_evicted_decoder_closes_its_connections(
+    stub_registry: StubRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
     closed: list[RegistryClient] = []
 
     def close(self: RegistryClient) -> None:
@@ -219,53 +210,53 @@ def test_an_evicted_decoder_closes_its_connections(stub: StubRegistry, monkeypat
     assert closed == [client]
 
 
-def test_an_unknown_id_is_not_requested_again(stub: StubRegistry) -> None:
+def test_an_unknown_id_is_not_requested_again(stub_registry: StubRegistry) -> None:
     spec = decoding(ORDER)
     stranger = payload(ORDER, VALUE, 99)
     for _ in range(3):
         assert reasons_of(spec, [stranger, GOOD, stranger]) == ["UNKNOWN_SCHEMA", None, "UNKNOWN_SCHEMA"]
-    assert stub.paths() == ["GET /schemas/ids/99"]
+    assert stub_registry.paths() == ["GET /schemas/ids/99"]
 
 
-def test_invalid_ids_do_not_overload_the_registry(stub: StubRegistry) -> None:
-    stub.add("orders-value", {"schema": json.dumps(ORDER)})
+def test_invalid_ids_do_not_overload_the_registry(stub_registry: StubRegistry) -> None:
+    stub_registry.add("orders-value", {"schema": json.dumps(ORDER)})
     garbage = [payload(ORDER, VALUE, 10_000_000 + number) for number in range(500)]
     assert set(reasons_of(decoding(ORDER), [*garbage, GOOD])) == {"UNKNOWN_SCHEMA", None}
-    assert len(stub.requests) < 20
+    assert len(stub_registry.requests) < 20
 
 
-def test_invalid_guids_do_not_overload_the_registry(stub: StubRegistry) -> None:
-    stub.add("orders-value", {"schema": json.dumps(ORDER)})
+def test_invalid_guids_do_not_overload_the_registry(stub_registry: StubRegistry) -> None:
+    stub_registry.add("orders-value", {"schema": json.dumps(ORDER)})
     headers = pa.array(
         [[{"key": VALUE_HEADER, "value": guid_header(UUID(int=number))}] for number in range(500)], HEADERS
     )
     reasons = decoding(ORDER).decode(binary([GOOD[5:]] * 500), headers).reasons.to_pylist()
     assert set(reasons) == {"UNKNOWN_SCHEMA", "REGISTRY_UNAVAILABLE"}
-    assert len(stub.requests) == UNKNOWN_GUIDS_MAX
+    assert len(stub_registry.requests) == UNKNOWN_GUIDS_MAX
 
 
-def test_a_registry_outage_is_a_reason_after_retries(stub: StubRegistry) -> None:
+def test_a_registry_outage_is_a_reason_after_retries(stub_registry: StubRegistry) -> None:
     def down(request: httpx.Request) -> httpx.Response:
         raise httpx.ConnectError("refused")
 
-    stub.intercept = down
+    stub_registry.intercept = down
     spec = decoding(ORDER)
     for _ in range(5):
         assert reasons_of(spec, [payload(ORDER, VALUE, 50), GOOD]) == ["REGISTRY_UNAVAILABLE", None]
-    assert len(stub.requests) == spec.registry.attempts_max
+    assert len(stub_registry.requests) == spec.registry.attempts_max
 
 
-def test_a_writer_in_another_language_cannot_be_resolved(stub: StubRegistry) -> None:
-    stub.add("orders-value", {"schema": json.dumps(ORDER)})
-    other = stub.add("x", {"schema": "{}", "schemaType": "JSON"})
+def test_a_writer_in_another_language_cannot_be_resolved(stub_registry: StubRegistry) -> None:
+    stub_registry.add("orders-value", {"schema": json.dumps(ORDER)})
+    other = stub_registry.add("x", {"schema": "{}", "schemaType": "JSON"})
     assert reasons_of(decoding(ORDER), [payload(ORDER, VALUE, other)]) == ["UNRESOLVABLE"]
 
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
-def test_a_schema_id_in_a_record_header_is_used(stub: StubRegistry) -> None:
-    number = stub.add("orders-value", {"schema": json.dumps(ORDER)})
+def test_a_schema_id_in_a_record_header_is_used(stub_registry: StubRegistry) -> None:
+    number = stub_registry.add("orders-value", {"schema": json.dumps(ORDER)})
     by_guid = {"key": VALUE_HEADER, "value": guid_header(UUID(guid(number)))}
     by_id = {"key": VALUE_HEADER, "value": GOOD[:5]}
     other = {"key": "trace", "value": b"1"}
@@ -284,16 +275,18 @@ def test_a_schema_id_in_a_record_header_is_used(stub: StubRegistry) -> None:
         ]  # fmt: skip
         assert columns.values.to_pylist() == [VALUE, VALUE, VALUE, VALUE, None, None, None, VALUE, VALUE]
         assert columns.schema_ids.to_pylist() == [None, 1, 1, 1, None, None, None, 1, None]
-    assert stub.paths() == [f"GET /schemas/guids/{guid(number)}", f"GET /schemas/guids/{UUID(int=5)}"]
+    assert stub_registry.paths() == [f"GET /schemas/guids/{guid(number)}", f"GET /schemas/guids/{UUID(int=5)}"]
     sliced = spec.decode(binary(rows).slice(3, 3), headers.slice(3, 3))
     assert sliced.reasons.to_pylist() == [None, "UNKNOWN_SCHEMA", "TOO_SHORT"]
 
 
 @pytest.mark.parametrize("policy", [OnNewVersion.FAIL, OnNewVersion.RESTART])
-def test_a_newer_version_fails_the_task_with_fail_and_restart(stub: StubRegistry, policy: OnNewVersion) -> None:
-    stub.add("orders-value", {"schema": json.dumps(ORDER)})
+def test_a_newer_version_fails_the_task_with_fail_and_restart(
+    stub_registry: StubRegistry, policy: OnNewVersion
+) -> None:
+    stub_registry.add("orders-value", {"schema": json.dumps(ORDER)})
     newer = record(*((field["name"], field["type"]) for field in ORDER["fields"]), ("more", "int", {"default": 0}))
-    added = stub.add("orders-value", {"schema": json.dumps(newer)})
+    added = stub_registry.add("orders-value", {"schema": json.dumps(newer)})
     spec = decoding(ORDER, subject="orders-value", newest_version=1, on_new_version=policy)
     with pytest.raises(NewVersionError) as caught:
         spec.decode(binary([GOOD, payload(newer, {**VALUE, "more": 1}, added)]))
@@ -302,19 +295,33 @@ def test_a_newer_version_fails_the_task_with_fail_and_restart(stub: StubRegistry
     assert is_new_version(caught.value) is (policy is OnNewVersion.RESTART)
 
 
-def test_a_newer_version_is_read_with_the_old_schema_with_keep(stub: StubRegistry) -> None:
-    stub.add("orders-value", {"schema": json.dumps(ORDER)})
+def test_a_newer_version_is_read_with_the_old_schema_with_keep(stub_registry: StubRegistry) -> None:
+    stub_registry.add("orders-value", {"schema": json.dumps(ORDER)})
     newer = record(*((field["name"], field["type"]) for field in ORDER["fields"]), ("more", "int", {"default": 0}))
-    added = stub.add("orders-value", {"schema": json.dumps(newer)})
+    added = stub_registry.add("orders-value", {"schema": json.dumps(newer)})
     spec = decoding(ORDER, subject="orders-value", newest_version=1)
     assert spec.decode(binary([payload(newer, {**VALUE, "more": 1}, added)])).values.to_pylist() == [VALUE]
 
 
-def test_a_schema_of_another_subject_is_not_a_new_version(stub: StubRegistry) -> None:
-    stub.add("orders-value", {"schema": json.dumps(ORDER)})
+def test_a_schema_of_another_subject_is_not_a_new_version(stub_registry: StubRegistry) -> None:
+    stub_registry.add("orders-value", {"schema": json.dumps(ORDER)})
     other = record(
         ("id", "long"), ("note", ["null", "string"]), ("tags", {"type": "array", "items": "string"}), name="S"
     )
-    added = stub.add("others-value", {"schema": json.dumps(other)})
+    added = stub_registry.add("others-value", {"schema": json.dumps(other)})
     spec = decoding(ORDER, subject="orders-value", newest_version=1, on_new_version=OnNewVersion.FAIL)
     assert spec.decode(binary([payload(other, VALUE, added)])).values.to_pylist() == [VALUE]
+
+
+@pytest.mark.parametrize("with_header", [lambda at: at == 0, lambda at: at != 0, lambda at: at % 2 == 0])
+def test_rows_with_and_without_header_ids_share_limited_batches(with_header: Callable[[int], bool]) -> None:
+    spec = replace(decoding(ORDER), batch_bytes_max=300)
+    kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    rows = [payload(ORDER, {"id": at, "note": None, "tags": ["x" * 40]}) for at in range(30)]
+    given = [row[5:] if with_header(at) else row for at, row in enumerate(rows)]
+    header = [{"key": VALUE_HEADER, "value": b"\0" + (1).to_bytes(4)}]
+    headers = pa.array([header if with_header(at) else None for at in range(30)], kind)
+    pieces_ = [columns for _, columns in spec.in_pieces(binary(given), headers)]
+    assert len(pieces_) > 2
+    assert [value["id"] for piece in pieces_ for value in piece.values.to_pylist()] == list(range(30))
+    assert [number for piece in pieces_ for number in piece.schema_ids.to_pylist()] == [1] * 30

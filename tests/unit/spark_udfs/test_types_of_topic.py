@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from pyarrow import lib as pa
 
-from headgate.serdes import RegistryClient, RegistrySettings
 from headgate.serdes.columnar import BatchTooLarge
 from headgate.serdes.columnar.spans import spans_of
 from headgate.serdes.framing import KEY_HEADER, VALUE_HEADER
@@ -26,17 +25,6 @@ ORDER = record(("id", "long"), name="Order")
 ORDER_V2 = record(("id", "long"), ("note", "string", {"default": "-"}), name="Order")
 REFUND = record(("id", "long"), ("why", ["null", "string"]), name="Refund")
 OTHER = record(("id", "long"), name="Other")
-
-
-@pytest.fixture
-def stub(monkeypatch: pytest.MonkeyPatch) -> StubRegistry:
-    stub = StubRegistry()
-
-    def client(settings: RegistrySettings) -> RegistryClient:
-        return RegistryClient(settings, transport=stub.transport, sleep=lambda seconds: None)
-
-    monkeypatch.setattr("headgate.spark_udfs.spec.registry_options.RegistryClient", client)
-    return stub
 
 
 def reader(subject: str, schema: Any, *ids: int, language: Any = "AVRO") -> Reader:
@@ -83,8 +71,8 @@ def test_payloads_in_a_fetch_buffer_have_the_same_results(rows: list[bytes | Non
     assert [reason for part in found for reason in part.reasons.to_pylist()] == wanted.reasons.to_pylist()
 
 
-def test_a_schema_of_no_subject_is_poison_with_an_explanation(stub: StubRegistry) -> None:
-    foreign = stub.add("other", {"schema": json.dumps(OTHER)})
+def test_a_schema_of_no_subject_is_poison_with_an_explanation(stub_registry: StubRegistry) -> None:
+    foreign = stub_registry.add("other", {"schema": json.dumps(OTHER)})
     spec = typed(reader("Order", ORDER, 101), reader("Refund", REFUND, 102), registry=RegistryOptions())
     rows = [payload(ORDER, {"id": 1}, 101), payload(OTHER, {"id": 2}, foreign), payload(OTHER, {"id": 3}, 99)]
     columns = decoded(spec, rows)
@@ -93,15 +81,15 @@ def test_a_schema_of_no_subject_is_poison_with_an_explanation(stub: StubRegistry
     assert spec.decoder().explain(rows[1], []).endswith("none of the subjects Order, Refund")
 
 
-def test_a_version_registered_later_is_found_by_its_record_name(stub: StubRegistry) -> None:
-    newer = stub.add("anything", {"schema": json.dumps(ORDER_V2)})
+def test_a_version_registered_later_is_found_by_its_record_name(stub_registry: StubRegistry) -> None:
+    newer = stub_registry.add("anything", {"schema": json.dumps(ORDER_V2)})
     spec = typed(reader("Refund", REFUND, 102), reader("Order", ORDER, 101), registry=RegistryOptions())
     columns = decoded(spec, [payload(ORDER_V2, {"id": 5, "note": "x"}, newer)])
     assert columns.values.to_pylist() == [{"Refund": None, "Order": {"id": 5}}]
 
 
-def test_a_version_registered_later_is_found_by_its_subject_if_names_are_equal(stub: StubRegistry) -> None:
-    newer = stub.add("b-value", {"schema": json.dumps(ORDER_V2)})
+def test_a_version_registered_later_is_found_by_its_subject_if_names_are_equal(stub_registry: StubRegistry) -> None:
+    newer = stub_registry.add("b-value", {"schema": json.dumps(ORDER_V2)})
     spec = typed(reader("a-value", ORDER, 101), reader("b-value", ORDER, 102), registry=RegistryOptions())
     columns = decoded(spec, [payload(ORDER_V2, {"id": 5, "note": "x"}, newer)])
     assert columns.values.to_pylist() == [{"a-value": None, "b-value": {"id": 5}}]
@@ -188,10 +176,10 @@ def test_large_rows_of_several_subjects_are_split() -> None:
     assert [len(value) for piece in pieces for value in piece.values.to_pylist()] == [2] * 4
 
 
-def test_json_schema_and_avro_can_share_a_topic(stub: StubRegistry) -> None:
+def test_json_schema_and_avro_can_share_a_topic(stub_registry: StubRegistry) -> None:
     text = json.dumps({"type": "object", "properties": {"n": {"type": "integer"}}})
     newer = json.dumps({"type": "object", "properties": {"n": {"type": "integer"}, "m": {"type": "string"}}})
-    number = stub.add("json-value", {"schema": newer, "schemaType": "JSON"})
+    number = stub_registry.add("json-value", {"schema": newer, "schemaType": "JSON"})
     spec = typed(
         reader("Order", ORDER, 101), reader("json-value", text, 103, language="JSON"), registry=RegistryOptions()
     )
