@@ -5,7 +5,6 @@ from typing import Any
 
 import orjson
 
-from headgate.registry.compatibility.levels import Found
 from headgate.registry.model import Content
 from headgate.registry.service.schema_tags import TagChange
 from headgate.registry.storage.base import Change, StoredVersion
@@ -84,21 +83,6 @@ def tags_json(tags: Sequence[TagChange]) -> list[dict[str, Any]]:
         {"schemaEntity": {"entityPath": one.path, "entityType": one.entity_type}, "tags": list(one.tags)}
         for one in tags
     ]
-
-
-def found_json(found: Found) -> dict[str, Any]:
-    """An incompatibility with all details. An extension of Confluent's API."""
-    one = found.incompatibility
-    return {
-        "version": found.version,
-        "direction": "new-reads-old" if found.new_reads_old else "old-reads-new",
-        "kind": one.kind,
-        "path": one.path,
-        "message": one.message,
-        "reader": one.reader,
-        "writer": one.writer,
-        "advice": one.advice,
-    }
 
 
 def change_json(change: Change) -> dict[str, Any]:

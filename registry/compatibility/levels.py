@@ -6,7 +6,7 @@ not only the first.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from headgate.registry import limits
 from headgate.registry.compatibility.incompatibility import Incompatibility, Policy
@@ -33,6 +33,34 @@ class Found:
     new_reads_old: bool
     """True: the new schema cannot read data of the old one. False: the opposite direction."""
     incompatibility: Incompatibility
+
+    @property
+    def advice(self) -> str:
+        """The advice of the checker is for the reader. If the old schema is the reader, it cannot be changed."""
+        one = self.incompatibility
+        if self.new_reads_old or not one.advice:
+            return one.advice
+        match one.kind:
+            case "READER_FIELD_MISSING_DEFAULT_VALUE":
+                return f"keep the field {one.detail}, or first register a version in which it has a default"
+            case "MISSING_ENUM_SYMBOLS":
+                return f"do not add the symbols {one.detail}, or first register a version with a default symbol"
+            case _:
+                return "undo this change, or first register a version that reads both"
+
+    def as_json(self) -> dict[str, Any]:
+        """All details. An extension of Confluent's API."""
+        one = self.incompatibility
+        return {
+            "version": self.version,
+            "direction": "new-reads-old" if self.new_reads_old else "old-reads-new",
+            "kind": one.kind,
+            "path": one.path,
+            "message": one.message,
+            "reader": one.reader,
+            "writer": one.writer,
+            "advice": self.advice,
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from headgate.gateway.cli.errors import AnswerIsNo, CommandError, ExitCode, Usag
 from headgate.gateway.cli.options import DEFAULT_REGISTRY_URL, Json, RegistryUrl
 from headgate.gateway.cli.output import print_json, print_table, say, visible
 from headgate.gateway.cli.schema.connection import registry_at
-from headgate.gateway.cli.schema.findings import as_json, print_answer
+from headgate.gateway.cli.schema.findings import print_answer
 
 if TYPE_CHECKING:
     from headgate.gateway.schemas.folder import LocalSchema
@@ -133,11 +133,7 @@ def _reject(steps: "list[Step]") -> None:
 
 def _answer(step: "Step", against: str) -> dict[str, Any]:
     """In the form of a registry's answer. Without findings, the first message is the reason."""
-    found = [
-        {**reason, "version": against or reason["version"]}
-        for one in step.result.found
-        for reason in as_json([one.incompatibility], one.version, new_reads_old=one.new_reads_old)
-    ]
+    found = [one.as_json() | ({"version": against} if against else {}) for one in step.result.found]
     return {"incompatibilities": found, "messages": [] if found else step.result.messages[:1]}
 
 

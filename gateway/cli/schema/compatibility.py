@@ -11,12 +11,12 @@ from headgate.gateway.cli.options import DEFAULT_REGISTRY_URL, Json, RegistryUrl
 from headgate.gateway.cli.output import print_json, print_table, say
 from headgate.gateway.cli.schema.as_code import check_against
 from headgate.gateway.cli.schema.connection import registry_at
-from headgate.gateway.cli.schema.findings import as_json, print_answer
+from headgate.gateway.cli.schema.findings import print_answer
 from headgate.gateway.cli.schema.schema_file import Language, References, Source, SubjectName, body_of
 
 if TYPE_CHECKING:
     from headgate.gateway.schemas.registry_api import RegistryApi, StoredSchema
-    from headgate.registry.evolution import Evolution
+    from headgate.registry.evolution import Evolution, SchemaChange
     from headgate.registry.model import Level
 
 
@@ -218,8 +218,7 @@ def _document(
                 "new": one.new,
                 "breaks_backward": bool(one.backward),
                 "breaks_forward": bool(one.forward),
-                "incompatibilities": as_json(one.backward, before.version, new_reads_old=True)
-                + as_json(one.forward, before.version, new_reads_old=False),
+                "incompatibilities": _reasons(one, before.version),
             }
             for one in evolution.changes
         ],
@@ -236,15 +235,20 @@ def print_evolution(evolution: "Evolution", version: int) -> None:
         for one in evolution.changes
     ]
     print_table(headings, rows)
-    reasons = [
-        reason
-        for one in evolution.changes
-        for found, new_reads_old in ((one.backward, True), (one.forward, False))
-        for reason in as_json(found, version, new_reads_old=new_reads_old)
-    ]
+    reasons = [reason for one in evolution.changes for reason in _reasons(one, version)]
     if reasons:
         print()
         print_answer({"incompatibilities": reasons}, print)
+
+
+def _reasons(change: "SchemaChange", version: int) -> list[dict[str, Any]]:
+    """In the form of the registry's answer."""
+    from headgate.registry.compatibility.levels import Found
+
+    found = [Found(version, True, one) for one in change.backward] + [
+        Found(version, False, one) for one in change.forward
+    ]
+    return [one.as_json() for one in found]
 
 
 def _verdict(found: tuple[object, ...]) -> str:

@@ -1,12 +1,9 @@
 """Prints why schemas are incompatible: the answer of a registry, or the result of a comparison in this process."""
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from headgate.gateway.cli.output import visible
-
-if TYPE_CHECKING:
-    from headgate.registry.compatibility.incompatibility import Incompatibility
 
 Write = Callable[[str], None]
 
@@ -22,18 +19,3 @@ def print_answer(answer: dict[str, Any], write: Write) -> None:
     if not listed:
         for message in answer.get("messages") or ():
             write(visible(message))
-
-
-def as_json(found: "Iterable[Incompatibility]", version: int, *, new_reads_old: bool) -> list[dict[str, Any]]:
-    """Incompatibilities in the form of the registry's answer."""
-    return [
-        {
-            "version": version,
-            "direction": "new-reads-old" if new_reads_old else "old-reads-new",
-            "kind": one.kind,
-            "path": one.path,
-            "message": one.message,
-            "advice": one.advice,
-        }
-        for one in found
-    ]

@@ -10,7 +10,6 @@ from starlette.responses import Response
 
 from headgate.registry import limits
 from headgate.registry.api.requests import Parameters, submitted_schema_of
-from headgate.registry.api.responses import found_json
 from headgate.registry.api.state import INLINE_BODY_BYTES_MAX, INLINE_COMPARISON_STEPS_MAX, ApiState
 from headgate.registry.errors import InvalidSchema, WorkLimitExceeded
 from headgate.registry.service.compatibility_check import WorkLimits, check_compatibility
@@ -59,7 +58,7 @@ def routes(api: ApiState) -> APIRouter:
                 return api.respond(request, {"is_compatible": result.compatible})
             shown = {"is_compatible": result.compatible, "messages": list(result.messages)}
             if result.found:
-                shown["incompatibilities"] = [found_json(one) for one in result.found]
+                shown["incompatibilities"] = [one.as_json() for one in result.found]
             return api.respond(request, shown)
 
         if len(body) <= INLINE_BODY_BYTES_MAX and not submitted.references:

@@ -1,6 +1,7 @@
 """Changes between two schemas: their names, their positions and what they break."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from headgate.registry.compatibility.incompatibility import Policy
+from headgate.registry.compatibility.levels import EarlierVersion, check
 from headgate.registry.evolution import Evolution, compare
 from headgate.registry.evolution.difference import DIFFERENCES_MAX
 from headgate.registry.formats.base import ParsedSchema
@@ -211,3 +213,19 @@ def test_a_changed_import_is_a_change() -> None:
     imported = 'syntax = "proto3"; message B { %s c = 1; }'
     old, new = (LANGUAGES.parse(SchemaType.PROTOBUF, text, {"b.proto": imported % type}) for type in ("int32", "int64"))
     assert told(compare(LANGUAGES, old, new)) == ["referenced file changed b.proto"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "advice"),
+    [
+        (order(field("a")), order(), "keep the field a, or first register"),
+        (COLOUR, {**COLOUR, "symbols": ["RED", "BLUE", "GREEN"]}, r"do not add the symbols \[GREEN\]"),
+        (order(field("a", "int")), order(field("a", "long")), "undo this change"),
+    ],
+)
+def test_forward_advice_is_about_the_new_schema(old: Any, new: Any, advice: str) -> None:
+    one, other = (parse(SchemaType.AVRO, schema) for schema in (old, new))
+    checked = check(LANGUAGES, Level.FORWARD, Policy.STRICT, other, [EarlierVersion(1, one)])
+    (found,) = [each.as_json() for each in checked.found]
+    assert re.match(advice, found["advice"])
+    assert (found["direction"], found["version"]) == ("old-reads-new", 1)
