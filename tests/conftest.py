@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterator
 import pytest
 from xdist.remote import Producer
 
+from tests.clients.cli.launcher import Launcher
 from tests.live.apache_kafka import SHORT_LIVED, KafkaNode, install
 from tests.live.headgate import HeadgateBroker
 from tests.live.maven import JarsUnavailable
@@ -59,6 +60,13 @@ def curl() -> None:
     """Require curl, which runs the commands of the documentation."""
     if shutil.which("curl") is None:
         unavailable("curl is not installed (make system installs it)")
+
+
+@pytest.fixture(scope="session")
+def launcher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launcher]:
+    """Runs commands of the command line."""
+    with Launcher(tmp_path_factory.mktemp("launcher")) as launcher:
+        yield launcher
 
 
 @pytest.fixture(scope="session")

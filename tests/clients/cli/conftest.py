@@ -94,12 +94,6 @@ class Cli:
 
 
 @pytest.fixture(scope="session")
-def launcher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launcher]:
-    with Launcher(tmp_path_factory.mktemp("launcher")) as launcher:
-        yield launcher
-
-
-@pytest.fixture(scope="session")
 def cli(headgate_broker: HeadgateBroker, launcher: Launcher, tmp_path_factory: pytest.TempPathFactory) -> Cli:
     return Cli(headgate_broker.address, tmp_path_factory.mktemp("cli"), launcher)
 

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.clients.cli.conftest import Cli
+from tests.clients.cli.launcher import Launcher
 from tests.live.certificates import authority
 from tests.live.ports import free_port
 from tests.live.secured_kafka import SecuredKafka, unsecured_token
@@ -19,15 +20,20 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 UNREACHABLE = 4
 
 
-def cli(secured: SecuredKafka, protocol: str, folder: Path) -> Cli:
-    return Cli(secured.address(protocol), folder)
+Run = Callable[[str], Cli]
+
+
+@pytest.fixture
+def cli(secured_kafka: SecuredKafka, launcher: Launcher, tmp_path: Path) -> Run:
+    """The command line for the listener of a protocol."""
+    return lambda protocol: Cli(secured_kafka.address(protocol), tmp_path, launcher)
 
 
 @pytest.mark.parametrize(
     ("protocol", "mechanism"), [("SASL_SSL", "PLAIN"), ("SASL_SSL", "SCRAM-SHA-512"), ("SSL", ""), ("PLAINTEXT", "")]
 )
-def test_topics_records_and_groups(secured_kafka: SecuredKafka, protocol: str, mechanism: str, tmp_path: Path) -> None:
-    run = cli(secured_kafka, protocol, tmp_path)
+def test_topics_records_and_groups(cli: Run, secured_kafka: SecuredKafka, protocol: str, mechanism: str) -> None:
+    run = cli(protocol)
     properties = secured_kafka.properties(protocol, mechanism)
     # Files of Java clients contain properties that the command line does not use.
     properties |= {"acks": "all", "bootstrap.servers": "elsewhere:1"}
@@ -54,21 +60,21 @@ def test_topics_records_and_groups(secured_kafka: SecuredKafka, protocol: str, m
     ],
 )
 def test_a_wrong_protocol_is_explained(
-    secured_kafka: SecuredKafka, listener: str, protocol: str, reason: str, advice: str, tmp_path: Path
+    cli: Run, secured_kafka: SecuredKafka, listener: str, protocol: str, reason: str, advice: str
 ) -> None:
     config = secured_kafka.config_file(f"wrong-{protocol}", secured_kafka.properties(protocol))
-    failed = cli(secured_kafka, listener, tmp_path)("topic", "list", "--kafka-config", str(config), code=UNREACHABLE)
+    failed = cli(listener)("topic", "list", "--kafka-config", str(config), code=UNREACHABLE)
     assert reason in failed.err
     assert advice in failed.err.partition("try:")[2]
 
 
-def test_rejected_credentials_and_certificates_are_explained(secured_kafka: SecuredKafka, tmp_path: Path) -> None:
+def test_rejected_credentials_and_certificates_are_explained(
+    cli: Run, secured_kafka: SecuredKafka, tmp_path: Path
+) -> None:
     def failure(protocol: str, properties: dict[str, str], host: str = "127.0.0.1") -> str:
         config = secured_kafka.config_file("rejected", properties)
         address = f"{host}:{secured_kafka.ports[protocol]}"
-        return cli(secured_kafka, protocol, tmp_path)(
-            "topic", "list", "-b", address, "--kafka-config", str(config), code=UNREACHABLE
-        ).err
+        return cli(protocol)("topic", "list", "-b", address, "--kafka-config", str(config), code=UNREACHABLE).err
 
     for mechanism in ("PLAIN", "SCRAM-SHA-256"):
         wrong = failure("SASL_SSL", secured_kafka.properties("SASL_SSL", mechanism, "wrong-password"))
@@ -84,8 +90,8 @@ def test_rejected_credentials_and_certificates_are_explained(secured_kafka: Secu
     assert "set ssl.certificate.location" in failure("SSL", without)
 
 
-def test_an_invalid_config_file_is_a_usage_error(secured_kafka: SecuredKafka, tmp_path: Path) -> None:
-    run = cli(secured_kafka, "SASL_SSL", tmp_path)
+def test_an_invalid_config_file_is_a_usage_error(cli: Run, secured_kafka: SecuredKafka) -> None:
+    run = cli("SASL_SSL")
     config = secured_kafka.config_file("invalid", {"security.protocol": "SASL_SSL"})
     assert "sasl.mechanism" in run("topic", "list", "--kafka-config", str(config), code=2).err
     assert "cannot read the file" in run("topic", "list", "--kafka-config", "missing", code=2).err
@@ -115,8 +121,8 @@ def token_endpoint() -> Iterator[tuple[str, list[str]]]:
     server.server_close()
 
 
-def test_oauth_tokens_come_from_the_token_endpoint(secured_kafka: SecuredKafka, tmp_path: Path) -> None:
-    run = cli(secured_kafka, "SASL_PLAINTEXT", tmp_path)
+def test_oauth_tokens_come_from_the_token_endpoint(cli: Run, secured_kafka: SecuredKafka) -> None:
+    run = cli("SASL_PLAINTEXT")
     common = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER"}
     with token_endpoint() as (url, received):
         credentials = {
