@@ -21,10 +21,11 @@ export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help up quick test long coverage check bench docs demo tour lock system mutants wheel clean
+.PHONY: help up quick test long coverage check bench docs demo tour lock system mutants spark-matrix spark-guide soak wheel \
+	clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # At parse time: it removes the stamps of an environment that does not work, before make looks at them.
 ifneq ($(filter-out help clean system,$(or $(MAKECMDGOALS),help)),)
@@ -78,6 +79,17 @@ coverage: $(VENV)/test.stamp ## lines and branches that the unit and contract te
 
 mutants: $(VENV)/test.stamp ## change the code in 200 places and count the changes that unit and contract tests miss
 	$(BIN)/python -m tests.mutation
+
+# Not in `make test`: it takes half an hour, and downloads 2 GB.
+spark-matrix: $(VENV)/test.stamp ## part of the Spark tests with PySpark 3.5 to 4.3, also over Spark Connect
+	$(BIN)/python -m tests.spark_matrix
+
+spark-guide: $(VENV)/test.stamp ## the commands of the production guide on a Spark cluster with two workers
+	$(BIN)/python -m tests.spark_guide
+
+SOAK_MINUTES ?= 60
+soak: $(VENV)/test.stamp ## a pipeline at a steady rate with faults: SOAK_MINUTES=60; chart and samples in .cache/soak
+	$(BIN)/python -m tests.soak $(SOAK_MINUTES) .cache/soak
 
 wheel: $(VENV)/test.stamp ## build the wheel and the sdist into dist/
 	$(BIN)/python -m hatchling build

@@ -13,7 +13,15 @@ from headgate.spark_udfs.driver.reader_choice import ReaderError, RegistryNotRea
 from headgate.spark_udfs.driver.restarts import run_restarting
 from headgate.spark_udfs.driver.session_settings import FAST_SETTINGS
 from headgate.spark_udfs.extra import MissingExtra
-from headgate.spark_udfs.frame import FrameError, decode_frame, decode_topic, decode_types, part, poison_counts
+from headgate.spark_udfs.frame import (
+    FrameError,
+    decode_frame,
+    decode_topic,
+    decode_types,
+    encode_frame,
+    part,
+    poison_counts,
+)
 from headgate.spark_udfs.functions import from_registry_avro, poison_reason, schema_id, to_registry_avro
 from headgate.spark_udfs.spec.policy import (
     NewVersionError,
@@ -46,6 +54,7 @@ __all__ = [
     "decode_frame",
     "decode_topic",
     "decode_types",
+    "encode_frame",
     "from_registry_avro",
     "install",
     "part",

@@ -9,6 +9,7 @@ one after every failed task. Otherwise this is PySpark's daemon. It starts no th
 
 import importlib
 import sys
+from contextlib import suppress
 
 # Other modules import these lazily. Here they are loaded before the fork, once for all workers.
 import httpx  # noqa: F401
@@ -16,13 +17,16 @@ from pyarrow import lib as pa
 
 import headgate.serdes.json_body
 import headgate.serdes.protobuf.codec
-import headgate.spark_udfs.source.reading  # noqa: F401
 from headgate.serdes.columnar import read_batches
 from headgate.serdes.columnar.native.library import LIBRARY
 from headgate.spark_udfs.executor.decoding import Decoding
 from headgate.spark_udfs.executor.worker_memory import freeze_loaded_objects, keep_freed_buffers
 from headgate.spark_udfs.spec.reader import Reader, SchemaText
 from headgate.spark_udfs.spec.registry_options import RegistryOptions
+
+# PySpark 3.5 has no data sources.
+with suppress(ModuleNotFoundError):
+    import headgate.spark_udfs.source.reading  # noqa: F401
 
 _SMALLEST = SchemaText("AVRO", '{"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]}')
 

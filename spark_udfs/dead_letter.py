@@ -88,7 +88,8 @@ def to_dead_letter_records(
     own = f.coalesce(f.col("headers"), f.array().cast(COLUMNS["headers"]))
     attempts = _first_of(own, layout.REDRIVE_ATTEMPT).cast("string")
     # An invalid number counts as 0, as in `serdes.dead_letter`.
-    attempt = f.greatest(f.coalesce(attempts.try_cast("bigint"), f.lit(0)), f.lit(0)) + 1
+    number = f.when(attempts.rlike(r"^\s*[+]?[0-9]{1,18}\s*$"), attempts.cast("bigint"))
+    attempt = f.coalesce(number, f.lit(0)) + 1
     facts: dict[str, Column] = {
         layout.TOPIC: f.col("topic"),
         layout.PARTITION: f.col("partition"),

@@ -220,6 +220,38 @@ def poison_counts(rows: "DataFrame") -> "DataFrame":
     return rows.groupBy("reason").agg(f.count("*").alias("rows"))
 
 
+def encode_frame(
+    df: "DataFrame",
+    subject: str,
+    *,
+    column: str = "value",
+    registry: "Registry" = None,
+    schema: str | SchemaDefinition | None = None,
+    version: int | None = None,
+    schema_id: int | None = None,
+    register: bool = True,
+    normalize: bool = False,
+    on_poison: str = "FAIL",
+) -> "DataFrame":
+    """Encode a struct column of a DataFrame, with the arguments of `to_registry_avro`.
+
+    The payloads replace the column. Works with every PySpark version, because it uses `mapInArrow`.
+    """
+    need_spark()
+    from pyspark.sql.types import StructField, StructType
+
+    from headgate.spark_udfs.driver.planning import plan_encoding
+    from headgate.spark_udfs.driver.writer_choice import WriterChoice
+    from headgate.spark_udfs.executor.arrow_functions import EncodeFrame
+
+    if column not in df.columns:
+        raise FrameError(f"there is no column {column}; the DataFrame has {', '.join(df.columns)}")
+    choice = WriterChoice(subject, schema, version, schema_id, register, normalize)
+    encoding, kind = plan_encoding(choice, registry, on_poison)
+    fields = [StructField(each.name, kind) if each.name == column else each for each in df.schema.fields]
+    return df.mapInArrow(EncodeFrame(encoding, df.columns.index(column)), StructType(fields))
+
+
 def _check_binary(df: "DataFrame", column: str) -> None:
     if column not in df.columns:
         raise FrameError(f"there is no column {column}; the DataFrame has {', '.join(df.columns)}")

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from headgate.serdes import SchemaDefinition
-from headgate.spark_udfs.extra import MissingExtra, need_spark
+from headgate.spark_udfs.compatibility import need_arrow_functions
+from headgate.spark_udfs.extra import need_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -96,29 +97,17 @@ def to_registry_avro(
     there with the message of the registry. Without `schema`, the latest version, a `version` or a `schema_id` is used.
     A row that the schema cannot represent fails the task (FAIL, the default), becomes null (NULL), or gets a reason
     (DEAD_LETTER: the column is a struct of `value` and `reason`). A null struct becomes a null payload. Timestamps are
-    truncated to the precision of the schema.
+    truncated to the precision of the schema. Before PySpark 4.1, use `encode_frame`.
     """
     need_spark()
-    from pyspark.sql import types as spark
-
-    from headgate.serdes.columnar.engine import code_to_ship
-    from headgate.serdes.columnar.native.signatures import ENCODING_KERNELS
-    from headgate.spark_udfs.driver.arrow_udf import arrow_function, has_arrow_functions
-    from headgate.spark_udfs.driver.registry_resolution import resolve
+    need_arrow_functions("to_registry_avro", "encode_frame")
+    from headgate.spark_udfs.driver.arrow_udf import arrow_function
+    from headgate.spark_udfs.driver.planning import plan_encoding
     from headgate.spark_udfs.driver.writer_choice import WriterChoice
     from headgate.spark_udfs.executor.arrow_functions import EncodeColumn
-    from headgate.spark_udfs.executor.encoding import Encoding
-    from headgate.spark_udfs.spec.policy import OnPoison
 
-    if not has_arrow_functions():
-        raise MissingExtra("to_registry_avro needs PySpark 4.1 or later, which supports functions on Arrow arrays")
-    mode = OnPoison.for_columns(on_poison)
     choice = WriterChoice(subject, schema, version, schema_id, register, normalize)
-    schema_text, found_id = choice.resolve(resolve(registry))
-    kind: spark.DataType = spark.BinaryType()
-    if mode is OnPoison.DEAD_LETTER:
-        kind = spark.StructType().add("value", spark.BinaryType()).add("reason", spark.StringType())
-    encoding = Encoding(schema_text, found_id, mode, code_to_ship(ENCODING_KERNELS))
+    encoding, kind = plan_encoding(choice, registry, on_poison)
     called: Column = arrow_function(EncodeColumn(encoding), kind)(column)
     return called
 

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from headgate.serdes import SchemaDefinition
+from headgate.spark_udfs.compatibility import need_data_sources
 from headgate.spark_udfs.extra import need_spark
 from headgate.spark_udfs.frame import FrameError
 
@@ -36,6 +37,7 @@ def install(
     `headgate_decode` uses `registry`, by default the one of the current Spark configuration, and `on_registry_down`.
     """
     need_spark()
+    need_data_sources("install", "register_function")
     from pyspark.sql import SparkSession as Session
 
     from headgate.spark_udfs.driver.registry_resolution import resolve

@@ -54,7 +54,7 @@ PACKAGES: dict[str, Package] = {
         ("serdes", "kafka_client", "wire"),
         layers=(
             ("extra", "spec"),
-            ("executor",),
+            ("compatibility", "executor"),
             ("driver",),
             ("dead_letter", "source"),
             ("frame", "functions", "topic_table"),

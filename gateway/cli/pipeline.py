@@ -1,4 +1,4 @@
-"""`headgate pipeline`: run, plan. The implementation is in `spark_udfs.pipeline`.
+"""`headgate pipeline`: run, plan, export. The implementation is in `spark_udfs.pipeline`.
 
 Needs the `spark` extra and Java. `python -m headgate.spark_udfs.pipeline` does the same without the other packages, for
 spark-submit.
@@ -15,7 +15,7 @@ from headgate.gateway.cli.errors import CommandError, Unreachable, UsageError
 from headgate.gateway.cli.options import Json
 from headgate.gateway.cli.output import print_json, say
 
-app = typer.Typer(help="Declared pipelines: run, plan.", no_args_is_help=True)
+app = typer.Typer(help="Declared pipelines: run, plan, export.", no_args_is_help=True)
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The pipeline, in TOML or YAML.")]
 Set = Annotated[
@@ -60,6 +60,32 @@ def plan(file: File, set_: Set = None, json: Json = False) -> None:
         print_json(found.as_json())
     else:
         print(found.as_text())
+
+
+@app.command("export")
+def export(
+    file: File,
+    sdp: Annotated[
+        Path, typer.Option("--sdp", metavar="FOLDER", help="Write a spark-pipelines project to this new folder.")
+    ],
+    set_: Set = None,
+    json: Json = False,
+) -> None:
+    """Convert a pipeline to a project of Spark Declarative Pipelines."""
+    with _explaining():
+        from headgate.spark_udfs.pipeline.checks.load import load
+        from headgate.spark_udfs.pipeline.command import parse_overrides
+        from headgate.spark_udfs.pipeline.export import export as project_of
+
+        project = project_of(load(file, overrides=parse_overrides(set_ or [])))
+        project.write(sdp)
+    if json:
+        print_json({"files": [str(sdp / name) for name in project.files], "variables": list(project.variables)})
+        return
+    for name in project.files:
+        print(sdp / name)
+    if project.variables:
+        say(f"set these environment variables before spark-pipelines run: {', '.join(project.variables)}")
 
 
 @contextmanager

@@ -5,19 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 from pyarrow import lib as pa
 
+from headgate.spark_udfs.compatibility import has_arrow_functions
+
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 
-def has_arrow_functions() -> bool:
-    """Whether PySpark supports functions on Arrow arrays: 4.1 and later."""
-    from pyspark.sql.pandas import functions
-
-    return hasattr(functions, "arrow_udf")
-
-
 def arrow_function(function: Callable[[Iterator[pa.Array]], Iterator[pa.Array]], kind: "DataType") -> Any:
-    """A column function from Arrow arrays to Arrow arrays. PySpark 4.0 goes through pandas."""
+    """A column function from Arrow arrays to Arrow arrays. Before PySpark 4.1 they go through pandas."""
     if not has_arrow_functions():
         from headgate.spark_udfs.executor.pandas_bridge import pandas_function
 

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from headgate.spark_udfs.compatibility import has_arrow_functions
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -12,9 +14,7 @@ def is_lazy(df: "DataFrame") -> bool:
     A classic DataFrame is analyzed when it is created. PySpark 4.0 has no declarative pipelines, and no functions on
     Arrow arrays.
     """
-    from pyspark.sql.pandas import functions
-
-    return type(df).__module__.startswith("pyspark.sql.connect") and hasattr(functions, "arrow_udf")
+    return type(df).__module__.startswith("pyspark.sql.connect") and has_arrow_functions()
 
 
 def quoted(name: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headgate.spark_udfs.driver.arrow_udf import arrow_function_of_pairs
-from headgate.spark_udfs.driver.laziness import quoted
+from headgate.spark_udfs.driver.laziness import is_lazy, quoted
 from headgate.spark_udfs.driver.outcome_schema import outcome_fields, outcome_names, spark_value_type
 from headgate.spark_udfs.executor.arrow_functions import DecodePairs
 from headgate.spark_udfs.executor.decoding import Decoding
@@ -100,7 +100,9 @@ def with_field(df: "DataFrame", column: str, name: str) -> "DataFrame":
     """The DataFrame with a struct column replaced by one of its fields. The column is the last one."""
     from pyspark.sql import functions as f
 
-    return df.select(_all_except(column), f.col(f"{quoted(column)}.{quoted(name)}").alias(column))
+    # PySpark 3.5 has no EXCEPT.
+    others = [_all_except(column)] if is_lazy(df) else [f.col(quoted(each)) for each in df.columns if each != column]
+    return df.select(*others, f.col(f"{quoted(column)}.{quoted(name)}").alias(column))
 
 
 def _all_except(*names: str) -> "Column":

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from pyarrow import lib as pa
 
-from headgate.spark_udfs.driver.arrow_udf import has_arrow_functions
+from headgate.spark_udfs.compatibility import has_arrow_functions
 from headgate.spark_udfs.executor.avro_columns import reader_schema
 from headgate.spark_udfs.executor.decoding import DETAIL, Decoding
 from headgate.spark_udfs.executor.required_fields import with_required

@@ -1,4 +1,4 @@
-"""Build a `Decoding` from the arguments of the public functions. All configuration errors are raised here."""
+"""Build a `Decoding` or an `Encoding` from the arguments of the public functions. Raises all configuration errors."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -8,16 +8,19 @@ from headgate.serdes import SchemaDefinition
 from headgate.serdes.avro.column_size import RECURSION_MAX_DEFAULT
 from headgate.serdes.columnar import ColumnarError
 from headgate.serdes.columnar.engine import code_to_ship
-from headgate.serdes.columnar.native.signatures import DECODING_KERNELS
+from headgate.serdes.columnar.native.signatures import DECODING_KERNELS, ENCODING_KERNELS
 from headgate.spark_udfs.driver.reader_choice import AnyChoice, ReaderChoice, ReaderError, TypedChoice
 from headgate.spark_udfs.driver.registry_resolution import resolve
+from headgate.spark_udfs.driver.writer_choice import WriterChoice
 from headgate.spark_udfs.executor.decoding import Decoding
+from headgate.spark_udfs.executor.encoding import Encoding
 from headgate.spark_udfs.spec.policy import OnNewVersion, OnPoison, OnRegistryDown
 from headgate.spark_udfs.spec.reader import TypedReader
 from headgate.spark_udfs.spec.registry_options import RegistryOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType
 
 Registry: TypeAlias = RegistryOptions | Mapping[str, str] | str | None
 """An address, options by name, or None to use the DataFrame, the Spark configuration or the environment."""
@@ -82,6 +85,18 @@ def plan_decoding(
         name = "a subject" if isinstance(reader, TypedReader) else reader.subject or "the schema"
         raise ReaderError(f"{name}: {error}") from error
     return decoding
+
+
+def plan_encoding(choice: WriterChoice, registry: Registry, on_poison: str) -> "tuple[Encoding, DataType]":
+    """Find the schema to write with, and the Spark type of the payloads. Raises `EncodingError` or `ReaderError`."""
+    from pyspark.sql.types import BinaryType, StringType, StructType
+
+    mode = OnPoison.for_columns(on_poison)
+    schema, schema_id = choice.resolve(resolve(registry))
+    kind: DataType = BinaryType()
+    if mode is OnPoison.DEAD_LETTER:
+        kind = StructType().add("value", BinaryType()).add("reason", StringType())
+    return Encoding(schema, schema_id, mode, code_to_ship(ENCODING_KERNELS)), kind
 
 
 def with_reader(decoding: Decoding, choice: AnyChoice) -> Decoding:

@@ -82,6 +82,23 @@ class EncodeColumn:
                     yield payloads
 
 
+class EncodeFrame:
+    """Batches with a column of structs to batches with a column of payloads."""
+
+    def __init__(self, encoding: Encoding, at: int) -> None:
+        self._encode = EncodeColumn(encoding)
+        self._at = at
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            start = 0
+            for payloads in self._encode(iter([batch.column(self._at)])):
+                columns = [column.slice(start, len(payloads)) for column in batch.columns]
+                columns[self._at] = payloads
+                start += len(payloads)
+                yield pa.RecordBatch.from_arrays(columns, batch.schema.names)
+
+
 class DecodeFrame:
     """Batches of kept columns, headers and payloads (the last column) to batches of kept columns and the outcome."""
 

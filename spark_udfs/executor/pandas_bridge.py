@@ -1,4 +1,4 @@
-"""Column functions for PySpark 4.0, which supports pandas but not Arrow arrays.
+"""Column functions for PySpark 3.5 and 4.0, which support pandas but not Arrow arrays.
 
 pandas series can contain Arrow arrays (`ArrowDtype`), which PySpark unwraps again. Values must stay in Arrow: pandas
 treats NaN as null, also inside lists, maps and structs.

@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headgate.spark_udfs.compatibility import need_data_sources
 from headgate.spark_udfs.driver.session_settings import COLUMNAR_INPUT
 from headgate.spark_udfs.extra import need_spark
 from headgate.spark_udfs.pipeline.errors import PipelineError
@@ -37,6 +38,7 @@ _DEFAULTS = {
 def open_session(pipeline: Pipeline) -> "SparkSession":
     """The active session (as with spark-submit), or a new one. Raises `PipelineError` or `MissingExtra`."""
     need_spark()
+    need_data_sources("a pipeline", "the functions of headgate.spark_udfs")
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from headgate.spark_udfs.pipeline.sources.source import Source
 
-_SPARK_JOINS = {
+SPARK_JOINS = {
     "semi": "left_semi",
     "anti": "left_anti",
     "full": "full_outer",
@@ -80,5 +80,5 @@ def _joined(transform: JoinTransform, inputs: "Mapping[str, DataFrame]") -> "Dat
 
     left = inputs[transform.left].alias(transform.left)
     right = inputs[transform.right].alias(transform.right)
-    how = _SPARK_JOINS.get(transform.how, transform.how)
+    how = SPARK_JOINS.get(transform.how, transform.how)
     return left.join(right, f.expr(transform.on), how).select(*(f.expr(each) for each in transform.select))

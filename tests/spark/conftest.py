@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from headgate.spark_udfs.compatibility import has_arrow_functions
 from headgate.spark_udfs.pipeline.sinks.delta import CATALOG, EXTENSION
 from tests.conftest import unavailable
 from tests.live.headgate_registry import HeadgateRegistry
+from tests.live.spark_connect import SparkConnectServer
 from tests.live.spark_jars import JarsUnavailable, delta_jars, spark_jars
 
 if TYPE_CHECKING:
@@ -62,6 +64,8 @@ DELTA_SETTINGS = {"spark.sql.extensions": EXTENSION, "spark.sql.catalog.spark_ca
 
 def connectors() -> dict[str, str]:
     """Settings with the jars of Spark's Kafka source and Avro functions (for `tests/spark/peers`) and of Delta Lake."""
+    if "SPARK_MATRIX" in os.environ:
+        return {}  # The jars are built for one Spark version (`tests.spark_matrix`).
     jars: list[str] = []
     settings: dict[str, str] = {}
     try:
@@ -86,14 +90,47 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     # Workers import the same packages as this process.
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    builder = SparkSession.builder.master("local[2]").appName("headgate-tests")
     places = {"spark.sql.warehouse.dir": str(folder / "warehouse"), "spark.local.dir": str(folder / "local")}
-    for name, setting in {**SETTINGS, **places, **connectors()}.items():
+    settings = {**SETTINGS, **places, **connectors()}
+    if "SPARK_CONNECT" in os.environ:
+        yield from _connected(folder, settings)
+        return
+    builder = SparkSession.builder.master("local[2]").appName("headgate-tests")
+    for name, setting in settings.items():
         builder = builder.config(name, setting)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+def _connected(folder: Path, settings: dict[str, str]) -> Iterator["SparkSession"]:
+    """A session of a separate Spark Connect server, as `tests.spark_matrix` uses it."""
+    from pyspark.sql import SparkSession
+
+    server = SparkConnectServer(folder, settings)
+    server.start()
+    session = SparkSession.builder.remote(server.url).getOrCreate()
+    yield session
+    session.stop()
+    server.stop()
+
+
+@pytest.fixture
+def _classic_session() -> None:
+    """For tests that look at the plan in the JVM."""
+    if "SPARK_CONNECT" in os.environ:
+        unavailable("a session of Spark Connect has no JVM")
+
+
+def need_arrow_functions() -> None:
+    if not has_arrow_functions():
+        unavailable("to_registry_avro needs PySpark 4.1")
+
+
+@pytest.fixture
+def _arrow_functions() -> None:
+    need_arrow_functions()
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -29,8 +29,8 @@ RECORD = "_record"
 """The column with the position of a record, if `metadata = true`."""
 ROWS_PER_BATCH_DEFAULT = 1_000_000
 """A batch is cached while it is written. A batch with all records of a large topic would fill the disk."""
-_POSITION = ("topic", "partition", "offset", "timestamp", "key")
-_RAW_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
+POSITION = ("topic", "partition", "offset", "timestamp", "key")
+RAW_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
 
 _KEY_OF_OPTION = {
     "subscribe": "topic",
@@ -225,7 +225,7 @@ class TopicFrames(StreamFrames):
 
     def good(self, frame: "DataFrame") -> "DataFrame":
         if "reason" not in frame.columns:
-            return frame.select(*_RAW_COLUMNS)
+            return frame.select(*RAW_COLUMNS)
         value = "value.*" if _is_record(frame) else "value"
         return frame.where("reason IS NULL").select(value, *self._record_column())
 
@@ -254,7 +254,7 @@ class TopicFrames(StreamFrames):
     def _record_column(self) -> "list[Column]":
         from pyspark.sql import functions as f
 
-        return [f.struct(*_POSITION, "schema_id").alias(RECORD)] if self._source.metadata else []
+        return [f.struct(*POSITION, "schema_id").alias(RECORD)] if self._source.metadata else []
 
 
 def _is_record(frame: "DataFrame") -> bool:
@@ -270,9 +270,9 @@ def _schema(source: TopicSource, decoding: "Decoding | None") -> "StructType":
 
     table = table_schema(None if decoding is None else RecordDecoding(decoding), has_headers=True, registry=None)
     if decoding is None:
-        return StructType([table[name] for name in _RAW_COLUMNS])
+        return StructType([table[name] for name in RAW_COLUMNS])
     value = spark_type(decoding.decoder().type)
     columns = list(value.fields) if isinstance(value, StructType) else [StructField("value", value)]
     if source.metadata:
-        columns.append(StructField(RECORD, StructType([table[name] for name in (*_POSITION, "schema_id")]), False))
+        columns.append(StructField(RECORD, StructType([table[name] for name in (*POSITION, "schema_id")]), False))
     return StructType(columns)

@@ -1,9 +1,11 @@
 """The ways to decode a DataFrame of `n` and `value`. Each returns `n`, `value`, `reason`, `schema_id` and `raw`."""
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from headgate.spark_udfs import decode_frame, from_registry_avro, install, register_function
+from tests.conftest import unavailable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -24,6 +26,8 @@ def by_sql_function(df: "DataFrame", subject: str, **options: Any) -> "DataFrame
 
 
 def by_table_function(df: "DataFrame", subject: str, **options: Any) -> "DataFrame":
+    if find_spec("pyspark.sql.datasource") is None:
+        unavailable("the table function needs PySpark 4.0")
     install(df.sparkSession, **options)
     df.createOrReplaceTempView("payloads_of_form")
     return df.sparkSession.sql(

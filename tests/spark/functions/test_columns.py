@@ -137,6 +137,7 @@ def test_a_failed_task_reports_the_bytes_of_the_bad_row(
     assert f"schema id {ids[2]}" in str(caught.value)
 
 
+@pytest.mark.usefixtures("_classic_session")
 def test_schema_ids_are_read_without_python_and_without_a_registry(spark: "SparkSession", ids: list[int]) -> None:
     rows = [customers(ids)[0], b"\0\xff\xff\xff\xff", b"\1\0\0\0\1", b"\0\0\0\1", b"", None]
     df = frame_of(spark, rows).select("n", schema_id("value").alias("id"))
@@ -160,17 +161,22 @@ def stored(spark: "SparkSession", folder: Path, payloads: list[bytes]) -> "DataF
     return spark.read.parquet(str(folder / "stored"))
 
 
+def settings_of(spark: "SparkSession") -> list[Any]:
+    return spark.sql("SET").collect()
+
+
 def test_the_functions_change_no_setting_of_the_session(
     spark: "SparkSession", registry: HeadgateRegistry, ids: list[int]
 ) -> None:
-    before = dict(spark.conf.getAll)
+    before = settings_of(spark)
     df = frame_of(spark, customers(ids))
     df.select(from_registry_avro("value", "columns-value", registry=registry.url), schema_id("value"))
     df.select(poison_reason("value", "columns-value", registry=registry.url))
     register_function(spark, "decode_columns", "columns-value", registry=registry.url)
-    assert dict(spark.conf.getAll) == before
+    assert settings_of(spark) == before
 
 
+@pytest.mark.usefixtures("_classic_session")
 @pytest.mark.parametrize("is_columnar", ["true", "false"])
 def test_parquet_columns_are_decoded_once_per_row(
     spark: "SparkSession", registry: HeadgateRegistry, ids: list[int], tmp_path: Path, is_columnar: str

@@ -18,6 +18,7 @@ from headgate.spark_udfs.executor.arrow_functions import (
     DecodePairs,
     DecodeReason,
     EncodeColumn,
+    EncodeFrame,
     is_header_type,
 )
 from headgate.spark_udfs.executor.encoding import Encoding
@@ -127,6 +128,19 @@ def test_rows_that_cannot_be_encoded_have_a_reason_in_the_mode_dead_letter(on_po
         assert found[1]["reason"]
     else:
         assert found == [b"\0\0\0\0\1\2", None]
+
+
+def test_frames_are_encoded_in_pieces_beside_their_other_columns() -> None:
+    schema = SchemaText("AVRO", '{"type": "record", "name": "R", "fields": [{"name": "id", "type": "int"}]}')
+    # The second value is too large for the schema, so the rows are encoded in several pieces.
+    values = pa.array([{"id": 1}, {"id": 2**40}, {"id": 3}], pa.struct([("id", pa.int64())]))
+    batch = pa.RecordBatch.from_arrays([pa.array(["a", "b", "c"]), values, pa.array([7, 8, 9])], ["n", "value", "m"])
+    found = outcome_rows(EncodeFrame(Encoding(schema, 1, OnPoison.NULL), 1)([batch]))
+    assert found == [
+        {"n": "a", "value": b"\0\0\0\0\1\2", "m": 7},
+        {"n": "b", "value": None, "m": 8},
+        {"n": "c", "value": b"\0\0\0\0\1\6", "m": 9},
+    ]
 
 
 def argument(literal: object = None, /, *, is_table: bool = True, **columns: Any) -> Any:
