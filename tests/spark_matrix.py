@@ -21,10 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache" / "spark-matrix"
 VERSIONS = ("3.5", "4.0", "4.1", "4.2", "4.3")
 RUN_SECONDS_MAX = 3600
-FUNCTIONS = [
-    f"tests/spark/functions/test_{name}.py"
-    for name in ("columns", "dead_letters", "encoding", "floats", "frames", "languages", "types")
-]
+FUNCTIONS = [f"tests/spark/functions/test_{name}.py" for name in ("dead_letters", "encoding", "floats", "types")]
 SOURCE = ["tests/spark/source/test_spark.py"]
 
 
@@ -38,14 +35,9 @@ class Selection:
 
 
 SELECTIONS = (
-    Selection("functions and frames", FUNCTIONS, {}),
+    Selection("functions", FUNCTIONS, {}),
+    Selection("functions over Connect", FUNCTIONS, {"SPARK_CONNECT": "1"}, (("3.5", "PySpark contains no server"),)),
     Selection("data source", SOURCE, {}, (("3.5", "PySpark has no data sources in Python"),)),
-    Selection(
-        "functions over Connect",
-        FUNCTIONS,
-        {"SPARK_CONNECT": "1"},
-        (("3.5", "the server is not part of PySpark"),),
-    ),
 )
 
 
@@ -53,20 +45,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
     parser.add_argument("versions", nargs="*", default=VERSIONS, metavar="VERSION")
     versions = parser.parse_args().versions
-    lines = ["| PySpark | tests | passed | failed | skipped |", "|---|---|---|---|---|"]
+    lines = ["| tests | PySpark | passed | failed | skipped |", "|---|---|---|---|---|"]
     is_failed = False
-    for version in versions:
-        python = environment_of(version)
-        exact = installed_version(python)
-        for selection in SELECTIONS:
+    for selection in SELECTIONS:
+        for version in versions:
+            python = environment_of(version)
+            exact = installed_version(python)
             reason = dict(selection.missing_in).get(version)
             if reason is not None:
-                lines.append(f"| {exact} | {selection.name} | – | – | all: {reason} |")
+                lines.append(f"| {selection.name} | {exact} | – | – | all: {reason} |")
                 continue
             passed, failed, skipped = run(python, version, selection)
             is_failed = is_failed or failed > 0 or passed == 0
             reasons = "; ".join(f"{count}: {why}" for why, count in skipped.items())
-            lines.append(f"| {exact} | {selection.name} | {passed} | {failed} | {reasons or 0} |")
+            lines.append(f"| {selection.name} | {exact} | {passed} | {failed} | {reasons or 0} |")
             print(lines[-1], flush=True)
     print("\n".join(["", *lines]))
     return int(is_failed)
