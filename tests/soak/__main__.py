@@ -70,7 +70,7 @@ class Soak:
         text = PIPELINE.format(broker=self.broker.address, registry=self.registry.url)
         (folder / "soak.toml").write_text(text, encoding="utf-8")
         command = [sys.executable, "-m", "headgate", "pipeline", "run", str(folder / "soak.toml")]
-        environment = {"PYSPARK_PYTHON": sys.executable}
+        environment = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
         self.driver = ServerProcess(command, folder / "driver.log", cwd=ROOT, environment=environment)
         self.samples = Samples()
         self.events: list[tuple[float, str]] = []
