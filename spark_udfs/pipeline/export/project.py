@@ -15,6 +15,7 @@ from headgate.spark_udfs.pipeline.export.code import dataset, listed, rows_of, t
 from headgate.spark_udfs.pipeline.graph import Graph
 from headgate.spark_udfs.pipeline.model import Emit, Mode, Options, Pipeline, Read, Transform, WindowTransform
 from headgate.spark_udfs.pipeline.plan import shown_value
+from headgate.spark_udfs.pipeline.run import SESSION_SETTINGS
 from headgate.spark_udfs.pipeline.sinks.dead_letter_topic import DeadLetterTopicSink
 from headgate.spark_udfs.pipeline.sinks.delta import DeltaSink
 from headgate.spark_udfs.pipeline.sinks.parquet import ParquetSink
@@ -120,11 +121,10 @@ class _Export:
             "storage": checkpoint if "://" in checkpoint else Path(checkpoint).as_uri(),
             "libraries": [{"glob": {"include": MODULE}}],
         }
-        settings = dict(self.pipeline.spark)
+        settings = {**SESSION_SETTINGS, "spark.sql.shuffle.partitions": "4", **self.pipeline.spark}
         for sink in self.pipeline.sinks_by_path.values():
             settings |= sink.session_settings(self.pipeline.spark)
-        if settings:
-            found["configuration"] = settings
+        found["configuration"] = settings
         return yaml.safe_dump(found, sort_keys=False, allow_unicode=True)
 
     def _wrong(self, path: str, message: str) -> None:

@@ -49,7 +49,11 @@ def test_a_pipeline_becomes_a_specification_and_a_module(tmp_path: Path) -> None
         "name": "shop",
         "storage": (tmp_path / "state").as_uri(),
         "libraries": [{"glob": {"include": "transformations/pipeline.py"}}],
-        "configuration": {"spark.sql.shuffle.partitions": "8"},
+        "configuration": {
+            "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.shuffle.partitions": "8",
+        },
     }
     functions = [each.name for each in ast.parse(project.files[MODULE]).body if isinstance(each, ast.FunctionDef)]
     assert functions == ["letters", "orders_decoded", "orders_rows", "orders_poison", "lake_table"]
