@@ -1,13 +1,15 @@
 """The size of rows as columns: batches end at a limit, and both decoders reject the same rows."""
 
 import json
+from random import Random
 from typing import Any
 
 import pytest
 from pyarrow import lib as pa
 
 from headgate.serdes.avro import Decoder, Encoder, parse
-from headgate.serdes.avro.column_size import ColumnLimits, item_bytes
+from headgate.serdes.avro import decoder as decoder_module
+from headgate.serdes.avro.column_size import ColumnLimits, entry_size, item_bytes
 from headgate.serdes.columnar import ColumnarDecoder, Engine, FixedSchemas
 from headgate.serdes.outcome import Poison, Reason
 from tests.unit.columnar.checked import Checked
@@ -136,3 +138,39 @@ def test_large_rows_do_not_enlarge_the_estimate_for_later_batches() -> None:
 def test_columns_of_nested_lists_belong_to_their_own_items() -> None:
     schema = parse(json.dumps(record("R", ("a", "long"), ("b", array(WIDE)), ("c", ["null", FIXED]))))
     assert item_bytes(schema, 4) == 8 + 8 + 8 + 400
+
+
+@pytest.mark.parametrize("row_bytes_max", [2_000, 20_000, 200_000, 2_000_000])
+def test_short_bodies_that_are_not_counted_have_the_same_verdict(row_bytes_max: int) -> None:
+    wide = record("Wide", *((f"f{at}", ["null", "string"]) for at in range(5)))
+    schema = parse(json.dumps(record("R", ("a", array(array(["null", wide]))), ("s", "string"), ("m", array("null")))))
+    limits = ColumnLimits(row_bytes_max)
+    fast, counted = Decoder(schema, columns=limits), Decoder(schema, schema, columns=limits)
+    random = Random(row_bytes_max)
+    met = set()
+    for _ in range(1500):
+        # Numbers of two bytes promise many items. Zeros are nulls and ends.
+        parts = random.choices([b"\0", b"\2", b"\4", b"\x80\x08", b"\xfe\x7f", b"\0" * 300], [6, 3, 2, 2, 1, 1], k=20)
+        body = b"".join(parts)
+        outcomes = [decoder.decode(body) for decoder in (fast, counted)]
+        assert outcomes[0] == outcomes[1], body
+        met.add(outcomes[0].reason if isinstance(outcomes[0], Poison) else None)
+    assert Reason.TRUNCATED in met
+    assert (Reason.TOO_LARGE in met) == (row_bytes_max < 200_000)
+
+
+def test_a_schema_with_many_large_arrays_is_measured_with_bounded_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    node = record("N", *((f"f{at}", ["null", "N"]) for at in range(4)))
+    fields = [(f"a{at}", array("N")) for at in range(50)]
+    schema = parse(json.dumps(record("R", ("n", node), *fields)))
+    calls: list[object] = []
+    measure = entry_size
+    monkeypatch.setattr(decoder_module, "COLUMNS_MEASURED_MAX", 10_000)
+
+    def counted(*given: Any) -> tuple[int, int]:
+        calls.append(given)
+        return measure(*given)
+
+    monkeypatch.setattr(decoder_module, "entry_size", counted)
+    Decoder(schema)
+    assert 0 < len(calls) < 20
