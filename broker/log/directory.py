@@ -44,7 +44,7 @@ class DataDirectory:
         self._boot_id = boot_id if boot_id is not None else system_calls.boot_id()
         self._lock_fd: int | None = None
         self.reserve = DiskReserve(path)
-        self.last_run = LastRun(stopped_cleanly=False, same_boot=False)
+        self.last_run: LastRun
         self.recovery_points: dict[str, int] = {}
         self._has_sound_points = False
 

@@ -263,9 +263,11 @@ def _recover_segment(
             if last_run.recovery_points_known and next_offset < recovery_point:
                 is_tail = False
             if is_tail or not _was_durable(next_offset, recovery_point, last_run):
-                cut_bytes = limit - found.position
                 logger.warning(
-                    "%s: cutting %d bytes after offset %d that a crash left", log.name, cut_bytes, next_offset
+                    "%s: cutting %d bytes after offset %d that a crash left",
+                    log.name,
+                    limit - found.position,
+                    next_offset,
                 )
                 segment.truncate(found.position, next_offset)
                 return next_offset

@@ -230,3 +230,10 @@ def test_force_has_no_effect_on_a_registration(api: RegistryApi) -> None:
     api.register("s", record("a"))
     answer = api.post("/subjects/s/versions?force=true", {"schema": record("a", "b")})
     assert error_of(answer) == (409, 409)
+
+
+def test_a_deleted_configuration_is_returned_with_a_level(api: RegistryApi) -> None:
+    api.config("s", normalize=True)
+    assert api.delete("/config/s").json() == {"normalize": True, "compatibilityLevel": "BACKWARD"}
+    api.config("s", normalize=True, compatibility="NONE")
+    assert api.delete("/config/s").json() == {"normalize": True, "compatibilityLevel": "NONE"}

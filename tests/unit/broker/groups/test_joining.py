@@ -1,7 +1,8 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.state.groups.settings import GROUP_ID_BYTES_MAX, PENDING_MEMBERS_MAX
+from headgate.broker.state.groups.coordinator import check_group_id, is_too_long
+from headgate.broker.state.groups.settings import GROUP_ID_BYTES_MAX, MEMBER_NAME_BYTES_MAX, PENDING_MEMBERS_MAX
 from tests.unit.broker.groups.driver import GROUP, SESSION_MS, Cluster, result_of, subscription
 from tests.unit.broker.groups.group_settings import GroupSettings
 
@@ -203,3 +204,27 @@ def test_a_rebalance_timeout_of_zero_does_not_spin() -> None:
     cluster.join(rebalance_ms=-5)
     cluster.advance(60_000)
     assert cluster.state == "Empty"
+
+
+def test_the_initial_delay_uses_the_whole_rebalance_timeout() -> None:
+    cluster = Cluster(GroupSettings(group_initial_rebalance_delay_ms=3_000))
+    joins = [cluster.join(rebalance_ms=3_001) for _ in range(2)]
+    for milliseconds, is_done in ((2_999, False), (1, False), (1, True)):
+        cluster.clock.advance(milliseconds)
+        cluster.tick()
+        assert joins[0].done is is_done
+    alone = Cluster(GroupSettings(group_initial_rebalance_delay_ms=3_000))
+    join = alone.join(rebalance_ms=9_000)
+    alone.clock.advance(3_000)
+    alone.tick()
+    # No other member joined during the delay.
+    assert join.done
+
+
+def test_names_have_a_limited_size() -> None:
+    assert not is_too_long("x" * MEMBER_NAME_BYTES_MAX)
+    assert is_too_long("x" * (MEMBER_NAME_BYTES_MAX + 1))
+    assert is_too_long("ä" * (MEMBER_NAME_BYTES_MAX // 2 + 1))
+    assert check_group_id("x" * GROUP_ID_BYTES_MAX) is ErrorCode.none
+    assert check_group_id("x" * (GROUP_ID_BYTES_MAX + 1)) is ErrorCode.invalid_group_id
+    assert check_group_id("") is ErrorCode.invalid_group_id

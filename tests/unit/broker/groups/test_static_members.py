@@ -131,3 +131,18 @@ def test_a_rebalance_overtakes_the_write_of_a_new_id() -> None:
     assert result_of(back).generation_id == result_of(newcomer).generation_id == 2
     cluster.journal.land()
     assert cluster.state == "CompletingRebalance"
+
+
+def test_a_commit_without_a_member_id_is_checked_by_its_instance_id() -> None:
+    cluster = Cluster()
+    member = cluster.stable_member(instance="one")
+
+    def commit(member_id: str, generation_id: int, instance: str | None) -> ErrorCode:
+        started = cluster.start_commit(1, member_id=member_id, generation_id=generation_id, instance=instance)
+        return result_of(started)["topic", 0]
+
+    assert commit("", -1, None) is ErrorCode.unknown_member_id
+    assert commit("", -1, "one") is ErrorCode.fenced_instance_id
+    assert commit("", -1, "other") is ErrorCode.unknown_member_id
+    assert commit(member.member_id, -1, "one") is ErrorCode.illegal_generation
+    assert commit(member.member_id, member.generation_id, "one") is ErrorCode.none

@@ -7,7 +7,7 @@ import pytest
 
 from headgate.broker.state.groups.loading import restore
 from headgate.broker.state.groups.outbox import Outbox
-from headgate.broker.state.groups.records import NO_TIMESTAMP, StoredGroup, StoredMember, decode_group_value
+from headgate.broker.state.groups.records import StoredGroup, StoredMember, decode_group_value
 from headgate.broker.state.groups.states import GroupState
 from headgate.broker.state.groups.subscription import subscribed_topics
 from headgate.broker.state.groups.wire import Malformed, Reader
@@ -51,7 +51,7 @@ def test_a_group_is_read_in_every_version(version: int) -> None:
         b"subscription",
         b"assignment",
     )
-    since = 1_700_000_000_000 if version >= 2 else NO_TIMESTAMP
+    since = 1_700_000_000_000 if version >= 2 else -1
     assert decode_group_value(stored(version)) == StoredGroup("consumer", 7, "range", "m", since, [member])
 
 

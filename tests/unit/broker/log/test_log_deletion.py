@@ -187,6 +187,22 @@ def test_a_segment_without_a_valid_batch_has_no_timestamp(tmp_path: Path) -> Non
     assert (oldest.largest_timestamp, oldest.largest_timestamp_offset, oldest.is_damaged) == (-1, 0, True)
 
 
+def test_times_of_a_young_segment_are_not_read_without_its_index(tmp_path: Path) -> None:
+    log = open_at(tmp_path, retention_ms=str(HOUR_MS))
+    append(log, stamped(-1))
+    oldest = log.segments[0]
+    oldest.created_ms, oldest.has_confirmed_times = NOW_MS, False
+    assert list(confirm_times(log, NOW_MS)) == []
+    append(log, stamped(NOW_MS))
+    log.roll(NOW_MS)
+    oldest.path("timeindex").unlink()
+    assert list(confirm_times(log, NOW_MS)) == []
+    # Without a known timestamp, the batches of a sealed segment are read.
+    oldest.largest_timestamp = -1
+    assert len(list(confirm_times(log, NOW_MS))) == 2
+    assert oldest.largest_timestamp == NOW_MS
+
+
 @pytest.mark.parametrize("reason", ["empty", "confirmed", "compacted", "young"])
 def test_times_are_not_read_without_need(tmp_path: Path, reason: str) -> None:
     options: dict[str, Any] = {"cleanup_policy": "compact"} if reason == "compacted" else {}

@@ -206,6 +206,15 @@ def test_the_cache_leaves_descriptors_to_others(descriptors: int, files_max: int
     assert (cache.files_max, cache._descriptor_max) == (files_max, highest_number)
 
 
+def test_the_soft_limit_of_the_process_counts() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft - 1, hard))
+    try:
+        assert descriptors_max() == soft - 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
 def test_a_high_descriptor_number_evicts_some_files() -> None:
     cache = OpenFiles(1024)
     kept = [IdleFile() for _ in range(20)]

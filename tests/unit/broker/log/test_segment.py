@@ -327,3 +327,22 @@ def test_verified_ranges_are_merged() -> None:
     assert ranges._ranges == [(0, 5), (10, 40), (45, 60)]
     ranges.add(12, 15)
     assert ranges._ranges == [(0, 5), (10, 40), (45, 60)]
+
+
+def test_a_rebuild_without_waiting_runs_in_a_thread_first(tmp_path: Path) -> None:
+    one = reopened(tmp_path).segments[0]
+    with pytest.raises(ColdRead) as caught:
+        one.rebuild_indexes(wait=False)
+    assert (caught.value.position, caught.value.length) == (0, 0)
+    # Another client waits for the same rebuild.
+    with pytest.raises(ColdRead) as again:
+        one.rebuild_indexes(wait=False)
+    assert again.value.work == caught.value.work
+    assert caught.value.work is not None
+    caught.value.work()
+    one.largest_timestamp = 5
+    one.rebuild_indexes(wait=False)
+    assert (one.largest_timestamp, one.largest_timestamp_offset) == (NOW_MS + 9, 9)
+    # The result serves one rebuild.
+    with pytest.raises(ColdRead):
+        one.rebuild_indexes(wait=False)
