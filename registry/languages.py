@@ -13,6 +13,7 @@ from headgate.registry import limits
 from headgate.registry.compatibility.incompatibility import Incompatibility, Policy
 from headgate.registry.errors import InvalidSchema
 from headgate.registry.formats.base import ParsedSchema
+from headgate.registry.formats.extra import extra
 from headgate.registry.model import SchemaType
 
 _PARSED_KEPT_MAX: Final = 2000
@@ -155,11 +156,13 @@ def _parse(type: SchemaType, text: str, references: _Pairs, strict: bool) -> Par
 
             return avro.parse(text, dict(references), strict=strict)
         case SchemaType.JSON:
-            from headgate.registry.formats import json_schema
+            with extra("json"):
+                from headgate.registry.formats import json_schema
 
             return json_schema.parse(text, dict(references), strict=strict)
         case SchemaType.PROTOBUF:
-            from headgate.registry.formats import protobuf
+            with extra("protobuf"):
+                from headgate.registry.formats import protobuf
 
             return protobuf.parse(text, dict(references), strict=strict)
 

@@ -4,11 +4,11 @@ JSON Schema and Protobuf need large libraries. They are imported with the first 
 programs use one language, and Spark starts many short-lived processes.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from headgate.registry.errors import InvalidSchema
+from headgate.registry.formats.extra import extra
 from headgate.registry.model import SchemaType
 from headgate.serdes.avro.codec import AvroReader, AvroWriter
 from headgate.serdes.avro.schema import parse as parse_avro
@@ -24,26 +24,17 @@ class WholeSchema:
     texts: Mapping[str, str] = field(default_factory=dict)
 
 
-@contextmanager
-def _extra(name: str) -> Iterator[None]:
-    """Explain a library that is not installed. Raises ImportError."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise ImportError(f"{error.name} is not installed; run pip install 'headgate[{name}]'") from error
-
-
 def writer_of(schema: WholeSchema, options: WriteOptions) -> BodyWriter:
     """Create a writer. Raises `InvalidSchema`."""
     definition = schema.definition
     if definition.type is SchemaType.AVRO:
         return AvroWriter(parse_avro(definition.text, schema.texts), options)
     if definition.type is SchemaType.JSON:
-        with _extra("json"):
+        with extra("json"):
             from headgate.serdes.json_body import JsonWriter
 
         return JsonWriter(definition.text, schema.texts, options)
-    with _extra("protobuf"):
+    with extra("protobuf"):
         from headgate.serdes.protobuf.codec import ProtobufWriter
 
     return ProtobufWriter(definition.text, schema.texts, options)
@@ -60,11 +51,11 @@ def reader_of(writer: WholeSchema, reader: WholeSchema | None, options: ReadOpti
     texts = (writer.definition.text, writer.texts)
     as_texts = None if reader is None else (reader.definition.text, reader.texts)
     if language is SchemaType.JSON:
-        with _extra("json"):
+        with extra("json"):
             from headgate.serdes.json_body import JsonReader
 
         return JsonReader(texts, as_texts, options)
-    with _extra("protobuf"):
+    with extra("protobuf"):
         from headgate.serdes.protobuf.codec import ProtobufReader
 
     return ProtobufReader(texts, as_texts, options)

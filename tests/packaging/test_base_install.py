@@ -52,6 +52,23 @@ def test_avro_needs_no_extra_and_other_languages_name_theirs(base_environment: E
     assert json.loads(printed) == ["0e", "run pip install 'headgate[json]'", "run pip install 'headgate[protobuf]'"]
 
 
+def test_schemas_are_checked_against_git_and_other_languages_name_their_extra(
+    base_environment: Environment, tmp_path: Path
+) -> None:
+    def check(name: str, text: str) -> "subprocess.CompletedProcess[str]":
+        (tmp_path / name).write_text(text)
+        (tmp_path / "schemas.toml").write_text(f"[subjects.a]\nfile = '{name}'\n")
+        command = [str(base_environment.folder / "bin" / "headgate"), "schema", "check", "--against", "git:HEAD"]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    done = check("a.avsc", '"string"')
+    assert (done.returncode, "new subject" in done.stdout) == (0, True), done.stderr
+    for name, text, extra in (("a.json", "{}", "json"), ("a.proto", "message A {}", "protobuf")):
+        done = check(name, text)
+        assert (done.returncode, f"run pip install 'headgate[{extra}]'" in done.stderr) == (1, True), done.stderr
+
+
 @pytest.mark.parametrize("command", ["topic", "consume", "schema"])
 def test_commands_reach_their_server_without_an_extra(
     base_environment: Environment, tmp_path: Path, command: str
