@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from headgate.serdes.foreign_dead_letter import Foreign, read_connect, read_spring
+from headgate.serdes.foreign_dead_letter import Foreign, header_number, header_text, read_connect, read_spring
 from headgate.serdes.outcome import Poison, Reason
 
 TOPIC_SUFFIX: Final = ".dead"
@@ -95,7 +95,7 @@ def to_dead_letter(
     record: Record, poison: Poison, *, dead_letter_topic: str, application: str, now_ms: int, is_key: bool = False
 ) -> Record:
     """Create the record for the dead-letter topic. A re-driven record that fails again has a higher attempt count."""
-    attempt = max(_int(_first(record.headers, REDRIVE_ATTEMPT)) or 0, 0)
+    attempt = max(header_number(_first(record.headers, REDRIVE_ATTEMPT)) or 0, 0)
     facts: dict[str, str | int | None] = {
         TOPIC: record.topic,
         PARTITION: record.partition,
@@ -173,31 +173,31 @@ def redrive(
 
 def _read_own(record: Record) -> DeadLetter:
     headers = record.headers
-    name = _text(_first(headers, REASON)) or ""
+    name = header_text(_first(headers, REASON)) or ""
     return DeadLetter(
         origin=Record(
-            _text(_first(headers, TOPIC)) or "",
+            header_text(_first(headers, TOPIC)) or "",
             record.key,
             record.value,
             tuple(header for header in headers if not header[0].startswith(PREFIX)),
-            _int(_first(headers, PARTITION)),
-            _int(_first(headers, OFFSET)),
-            _int(_first(headers, TIMESTAMP)),
+            header_number(_first(headers, PARTITION)),
+            header_number(_first(headers, OFFSET)),
+            header_number(_first(headers, TIMESTAMP)),
         ),
         reason=Reason.__members__.get(name),
-        detail=_text(_first(headers, DETAIL)) or "",
-        part=_text(_first(headers, PART)) or "value",
-        schema_id=_int(_first(headers, SCHEMA_ID)),
-        schema_guid=_text(_first(headers, SCHEMA_GUID)),
-        application=_text(_first(headers, APPLICATION)),
-        attempt=max(_int(_first(headers, ATTEMPT)) or 1, 1),
-        failed_at_ms=_int(_first(headers, FAILED_AT)),
+        detail=header_text(_first(headers, DETAIL)) or "",
+        part=header_text(_first(headers, PART)) or "value",
+        schema_id=header_number(_first(headers, SCHEMA_ID)),
+        schema_guid=header_text(_first(headers, SCHEMA_GUID)),
+        application=header_text(_first(headers, APPLICATION)),
+        attempt=max(header_number(_first(headers, ATTEMPT)) or 1, 1),
+        failed_at_ms=header_number(_first(headers, FAILED_AT)),
         convention="headgate",
     )
 
 
 def _from_foreign(record: Record, convention: str, foreign: Foreign) -> DeadLetter:
-    attempts = _int(_first(record.headers, REDRIVE_ATTEMPT)) or 0
+    attempts = header_number(_first(record.headers, REDRIVE_ATTEMPT)) or 0
     return DeadLetter(
         origin=Record(
             foreign.topic or "",
@@ -230,16 +230,3 @@ def _audit(headers: Sequence[Header]) -> list[object]:
 
 def _first(headers: Sequence[Header], name: str) -> bytes | None:
     return next((value for key, value in headers if key == name), None)
-
-
-def _text(value: bytes | None) -> str | None:
-    return None if value is None else value.decode("utf-8", "replace")
-
-
-def _int(value: bytes | None) -> int | None:
-    if value is None or len(value) > 20:
-        return None
-    try:
-        return int(value)
-    except ValueError:
-        return None

@@ -47,16 +47,16 @@ def read_connect(headers: Sequence[tuple[str, bytes | None]]) -> Foreign | None:
     found = _under(headers, CONNECT_PREFIX)
     if not found:
         return None
-    stage = _text(found.get("stage"))
+    stage, exception = header_text(found.get("stage")), header_text(found.get("exception.class.name"))
     return Foreign(
         prefixes=(CONNECT_PREFIX,),
-        topic=_text(found.get("topic")),
-        partition=_decimal(found.get("partition")),
-        offset=_decimal(found.get("offset")),
-        reason=_reason(_text(found.get("exception.class.name"))),
-        detail=_joined(stage, _text(found.get("exception.class.name")), _text(found.get("exception.message"))),
+        topic=header_text(found.get("topic")),
+        partition=header_number(found.get("partition")),
+        offset=header_number(found.get("offset")),
+        reason=_reason(exception),
+        detail=_joined(stage, exception, header_text(found.get("exception.message"))),
         part="key" if stage == "KEY_CONVERTER" else "value",
-        application=_text(found.get("connector.name")),
+        application=header_text(found.get("connector.name")),
     )
 
 
@@ -69,17 +69,17 @@ def read_spring(headers: Sequence[tuple[str, bytes | None]]) -> Foreign | None:
     attempts = next((value for key, value in headers if key == _SPRING_ATTEMPTS), None)
     is_key = any(name.startswith("key-exception") for name in found)
     kind = "key-exception" if is_key else "exception"
-    exception = _text(found.get(f"{kind}-cause-fqcn")) or _text(found.get(f"{kind}-fqcn"))
+    exception = header_text(found.get(f"{kind}-cause-fqcn")) or header_text(found.get(f"{kind}-fqcn"))
     return Foreign(
         prefixes=_SPRING_PREFIXES,
-        topic=_text(original.get("topic")),
+        topic=header_text(original.get("topic")),
         partition=_big_endian(original.get("partition"), 4),
         offset=_big_endian(original.get("offset"), 8),
         timestamp_ms=_big_endian(original.get("timestamp"), 8),
         reason=_reason(exception),
-        detail=_joined(exception, _text(found.get(f"{kind}-message"))),
+        detail=_joined(exception, header_text(found.get(f"{kind}-message"))),
         part="key" if is_key else "value",
-        application=_text(found.get("original-consumer-group")),
+        application=header_text(found.get("original-consumer-group")),
         attempt=max(_big_endian(attempts, 4) or _big_endian(attempts, 1) or 1, 1),
     )
 
@@ -89,11 +89,11 @@ def _under(headers: Sequence[tuple[str, bytes | None]], prefix: str) -> dict[str
     return {key[len(prefix) :]: value for key, value in headers if key.startswith(prefix) and value is not None}
 
 
-def _text(value: bytes | None) -> str | None:
+def header_text(value: bytes | None) -> str | None:
     return None if value is None else value.decode("utf-8", "replace")
 
 
-def _decimal(value: bytes | None) -> int | None:
+def header_number(value: bytes | None) -> int | None:
     if value is None or len(value) > 20:
         return None
     try:

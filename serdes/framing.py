@@ -60,6 +60,13 @@ def header_name(is_key: bool) -> str:
     return KEY_HEADER if is_key else VALUE_HEADER
 
 
+def is_framed(payload: bytes, headers: Sequence[tuple[str, bytes | None]], is_key: bool) -> bool:
+    """Whether the payload starts like a frame, or a header contains its schema id."""
+    if len(payload) >= FRAME_BYTES and payload[0] == 0:
+        return True
+    return bool(headers) and any(name == header_name(is_key) for name, _ in headers)
+
+
 def guid_header(guid: UUID, path: bytes = b"") -> bytes:
     """The value of the schema id header. `path` is the path of a Protobuf message."""
     return bytes([MAGIC_GUID]) + guid.bytes + path

@@ -6,7 +6,6 @@ the first payload needs a schema.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 from headgate.gateway.records.payload_format import AUTO, JSON, RAW, Decode, PayloadFormats, decoder_of
 from headgate.gateway.records.record import Record, Text
@@ -14,10 +13,9 @@ from headgate.proxy.reading.formats import Formats, ReadFormat
 from headgate.proxy.reading.payloads import Payloads, SchemaReader, Sides, one_line
 from headgate.serdes import AsyncRegistryClient, Poison, Reason, RegisteredSchema
 from headgate.serdes.codecs import WholeSchema
-from headgate.serdes.framing import FRAME_BYTES, Frame, header_name, message_path, unframe_record
+from headgate.serdes.framing import Frame, is_framed, message_path, unframe_record
 from headgate.serdes.rules import read_advice, rule_on_read
 
-Header: TypeAlias = tuple[str, bytes | None]
 _FIRST_MESSAGE = message_path([0])
 _READ_FORMATS = {
     AUTO: ReadFormat.AUTO,
@@ -109,12 +107,11 @@ class _Part:
         self.name = name
         self._decode = decode
         self._is_key = is_key
-        self._header = header_name(is_key)
         self._may_have_schema = decode is None and name != RAW
 
     def wants_schema(self, record: Record) -> bool:
         payload = record.key if self._is_key else record.value
-        return self._may_have_schema and payload is not None and self._is_framed(payload, record.headers)
+        return self._may_have_schema and payload is not None and is_framed(payload, record.headers, self._is_key)
 
     def decode(self, record: Record, sides: Sides | None) -> Text | Poison | None:
         payload = record.key if self._is_key else record.value
@@ -122,7 +119,7 @@ class _Part:
             return None
         if self._decode is not None:
             return self._decode(payload)
-        if not self._is_framed(payload, record.headers):
+        if not is_framed(payload, record.headers, self._is_key):
             return self._unframed(payload)
         assert sides is not None
         rendered = sides.both[0 if self._is_key else 1].bare()(payload, record.headers)
@@ -146,8 +143,3 @@ class _Part:
         except orjson.JSONDecodeError as error:
             return Poison(Reason.CORRUPT, f"not JSON: {str(error)[:200]}", payload)
         return Text(one_line(payload), is_json=True)
-
-    def _is_framed(self, payload: bytes, headers: Sequence[Header]) -> bool:
-        if len(payload) >= FRAME_BYTES and payload[0] == 0:
-            return True
-        return bool(headers) and any(name == self._header for name, _ in headers)

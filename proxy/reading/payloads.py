@@ -20,7 +20,7 @@ from headgate.serdes.avro import EncodeError, JsonEncoding
 from headgate.serdes.avro import parse as parse_avro
 from headgate.serdes.codec import BodyReader
 from headgate.serdes.codecs import WholeSchema, reader_of
-from headgate.serdes.framing import FRAME_BYTES, KEY_HEADER, VALUE_HEADER, Frame, unframe_record
+from headgate.serdes.framing import Frame, is_framed, unframe_record
 from headgate.serdes.json_text import dumps
 from headgate.wire.expansion import Unreadable, UnreadableReason
 
@@ -202,7 +202,7 @@ class Sides:
 class Side:
     """Renders keys or values."""
 
-    __slots__ = ("_faults", "_header", "_is_key", "_missing", "_readers", "format")
+    __slots__ = ("_faults", "_is_key", "_missing", "_readers", "format")
 
     def __init__(
         self,
@@ -214,7 +214,6 @@ class Side:
     ) -> None:
         self.format = wanted
         self._is_key = is_key
-        self._header = KEY_HEADER if is_key else VALUE_HEADER
         self._readers = readers
         self._faults = faults
         self._missing = missing
@@ -248,7 +247,7 @@ class Side:
         return render
 
     def _typed(self, payload: bytes, headers: Sequence[Header]) -> "tuple[bytes, bytes] | Poison":
-        if self.format is ReadFormat.AUTO and not self._is_framed(payload, headers):
+        if self.format is ReadFormat.AUTO and not is_framed(payload, headers, self._is_key):
             return _guess(payload)
         frame = unframe_record(payload, headers, self._is_key)
         if isinstance(frame, Poison):
@@ -269,11 +268,6 @@ class Side:
         if isinstance(text, Poison):
             return Poison(text.reason, text.detail, payload, frame.schema_id, frame.schema_guid)
         return reader.prefix(key), text
-
-    def _is_framed(self, payload: bytes, headers: Sequence[Header]) -> bool:
-        if len(payload) >= FRAME_BYTES and payload[0] == 0:
-            return True
-        return bool(headers) and any(name == self._header for name, _ in headers)
 
 
 def json_text(value: Any) -> Rendered:
