@@ -204,7 +204,7 @@ def test_rows_of_several_subjects_are_split_by_subject(stub_registry: StubRegist
     good, poison = split(decode_types(rows(decoded)))
     assert list(good) == ["a", "b"]
     parts = "df.where(reason IS NULL).drop(reason, raw, detail, part, key_raw)"
-    assert good["a"].plan == (f"{parts}.where(isNotNull(value.`a`)).select(* EXCEPT (`value`), `value`.`a` AS value)")
+    assert good["a"].plan == (f"{parts}.where(isNotNull(value.`a`)).select(`schema_id`, `value`.`a` AS value)")
     assert "IS NOT NULL" in poison.plan
     assert list(decode_types(rows(decoded), ["b"]).good) == ["b"]
     with pytest.raises(FrameError, match="the value has the fields a, b, not b, c"):
@@ -275,6 +275,8 @@ def test_dead_letter_records_have_the_headers_of_every_tool() -> None:
     assert "substring(detail, 1, 2000)" in plan
     assert "struct(headgate.dead_letter.topic AS key, encode(CAST(topic AS STRING), UTF-8) AS value)" in plan
     # An invalid or negative number of attempts counts as 0.
-    assert "+(greatest(coalesce(TRY_CAST(CAST(get(filter(" in plan
-    assert ", 0)['value'] AS STRING) AS BIGINT), 0), 0), 1) AS STRING)" in plan
-    assert plan.count("filter(coalesce(headers, CAST(array() AS ARRAY<STRUCT<KEY:STRING,VALUE:BINARY>>))") == 2
+    assert "+(coalesce(CASE WHEN rlike(CAST(get(filter(" in plan
+    assert ", 0)['value'] AS STRING) AS BIGINT) END, 0), 1) AS STRING)" in plan
+    by_source: Any = dead_letter.to_dead_letter_records(rows(table), application="app", suffix=".failed")
+    assert "concat(topic, .failed) AS topic, key" in by_source.plan
+    assert plan.count("filter(coalesce(headers, CAST(array() AS ARRAY<STRUCT<KEY:STRING,VALUE:BINARY>>))") == 3
