@@ -12,7 +12,7 @@ from headgate.kafka_client.producer.producer import Producer
 from headgate.kafka_client.producer.records import OutgoingRecord, ProducerIdentity, Ticket
 from tests.unit.proxy.produce.fake_link import FakeLink
 
-SECONDS_MAX = 10
+SECONDS_MAX = 30
 
 
 @dataclass

@@ -144,7 +144,7 @@ def test_a_closing_producer_does_not_retry() -> None:
         await closing
         assert len(link.sent) == 1
 
-    run(scenario, close_timeout_ms=500)
+    run(scenario, close_timeout_ms=8_000)
 
 
 @pytest.mark.parametrize("is_sent", [False, True])
