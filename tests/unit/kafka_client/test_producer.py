@@ -13,6 +13,7 @@ from headgate.kafka_client.errors import BrokerUnavailable, BufferFull, InvalidR
 from headgate.kafka_client.options import ConnectionOptions
 from headgate.kafka_client.producer import producer as producer_module
 from headgate.kafka_client.producer.options import COMPRESSION_CODECS, ProducerOptions
+from headgate.kafka_client.producer.partitioner import partition_of
 from headgate.kafka_client.producer.producer import Producer, new_builder
 from headgate.kafka_client.producer.records import Batch, OutgoingRecord
 from tests.unit.proxy.produce.fake_link import FakeLink
@@ -201,3 +202,12 @@ def test_the_limit_of_pending_records_includes_all_slices(monkeypatch: pytest.Mo
             assert len(await producer.place("t", records)) == 3000
 
     run(scenario, pending_bytes_max=1)
+
+
+def test_keys_choose_a_partition_as_in_java() -> None:
+    assert partition_of(b"any", (7,)) == 7
+    # The hashes of Kafka's own test for murmur2 (UtilsTest). Two of them are negative.
+    assert partition_of(b"21", range(2**31)) == -973932308 & 0x7FFFFFFF
+    assert partition_of(b"foobar", range(2**31)) == -790332482 & 0x7FFFFFFF
+    assert partition_of(b"", range(2**31)) == 275646681
+    assert partition_of(b"", [5, 6, 7]) == [5, 6, 7][275646681 % 3]
