@@ -9,7 +9,7 @@ import pytest
 from pyarrow import lib as pa
 from pyspark.sql.types import LongType, StructType
 
-from headgate.spark_udfs import daemon
+from headgate.spark_udfs import compatibility, daemon
 from headgate.spark_udfs.driver import arrow_udf
 from headgate.spark_udfs.executor import decoding as decoding_module
 from headgate.spark_udfs.executor.arrow_functions import DecodeColumn, DecodeReason
@@ -66,7 +66,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def test_pyspark_4_0_uses_pandas(made: list[Any]) -> None:
     plan = decoding(ORDER)
     good = payload(ORDER, {"id": 7})
-    assert not arrow_udf.has_arrow_functions()
+    assert not compatibility.has_arrow_functions()
     arrow_udf.arrow_function(DecodeReason(plan), LongType())
     arrow_udf.arrow_function(DecodeColumn(plan, plan.decoder().type), StructType())
     (reasons, _), (frames, _) = made
