@@ -12,7 +12,7 @@ from kio.schema.errors import ErrorCode
 from headgate.kafka_client.errors import BrokerUnavailable, BufferFull, InvalidRequest, ProducerClosed
 from headgate.kafka_client.options import ConnectionOptions
 from headgate.kafka_client.producer import producer as producer_module
-from headgate.kafka_client.producer.options import COMPRESSION_CODECS, ProducerOptions
+from headgate.kafka_client.producer.options import ProducerOptions
 from headgate.kafka_client.producer.partitioner import partition_of
 from headgate.kafka_client.producer.producer import Producer, new_builder
 from headgate.kafka_client.producer.records import Batch, OutgoingRecord
@@ -89,11 +89,11 @@ def test_without_all_acknowledgements_batches_have_no_producer_id(acks: int) -> 
     run(scenario, acks=acks)
 
 
-@pytest.mark.parametrize("compression", COMPRESSION_CODECS)
-def test_batches_are_compressed(compression: str) -> None:
+@pytest.mark.parametrize(("compression", "codec"), [("none", 0), ("gzip", 1), ("snappy", 2), ("lz4", 3), ("zstd", 4)])
+def test_batches_are_compressed(compression: str, codec: int) -> None:
     options = ProducerOptions(compression=compression)
     batch = DefaultRecordBatch(bytes(filled(options, b"x" * 1000).build()))
-    assert batch.compression_type == COMPRESSION_CODECS[compression]
+    assert batch.compression_type == codec
     assert [record.value for record in batch] == [b"x" * 1000]
     assert (batch.magic, batch.is_transactional) == (2, False)
     assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (-1, -1, 0)
