@@ -15,7 +15,7 @@ from headgate.kafka_client.producer import producer as producer_module
 from headgate.kafka_client.producer.options import ProducerOptions
 from headgate.kafka_client.producer.partitioner import partition_of
 from headgate.kafka_client.producer.producer import Producer, new_builder
-from headgate.kafka_client.producer.records import Batch, OutgoingRecord
+from headgate.kafka_client.producer.records import Batch, OutgoingRecord, ProducerIdentity
 from tests.unit.proxy.produce.fake_link import FakeLink
 
 CONNECTION = ConnectionOptions(("127.0.0.1:9092",), request_timeout_ms=100)
@@ -211,3 +211,8 @@ def test_keys_choose_a_partition_as_in_java() -> None:
     assert partition_of(b"foobar", range(2**31)) == -790332482 & 0x7FFFFFFF
     assert partition_of(b"", range(2**31)) == 275646681
     assert partition_of(b"", [5, 6, 7]) == [5, 6, 7][275646681 % 3]
+
+
+def test_a_producer_id_starts_at_zero() -> None:
+    assert ProducerIdentity(0, 0).is_idempotent
+    assert not ProducerIdentity(-1, -1).is_idempotent

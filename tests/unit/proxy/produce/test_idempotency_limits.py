@@ -318,3 +318,36 @@ def test_the_name_of_a_key_includes_its_route_and_topic() -> None:
         await asking
 
     run(scenario)
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+def test_only_a_restart_of_another_worker_may_have_been_sent_before(is_own: bool) -> None:
+    async def scenario(world: World) -> None:
+        def restarted(key: bytes, intent: Intent) -> None:
+            if intent.attempt == 1 and not is_own:
+                world.log.intents[key] = Intent(
+                    intent.fingerprint, intent.producer_id, intent.epoch, intent.rows, 1, {0: (77, 0)}
+                )
+
+        world.log.before = restarted
+        asking = Asking([OutgoingRecord(None, b"v", 0)], final=False)
+        task = asyncio.create_task(asking.answer(world))
+        await world.sent(1)
+        world.link.refuse(ErrorCode.out_of_order_sequence_number)
+        await world.sent(2)
+        assert (world.link.sent[1].producer_id == 77) is not is_own
+        world.link.refuse(ErrorCode.invalid_producer_epoch)
+        if is_own:
+            # No broker has the batch, so another producer id writes it once.
+            await world.sent(3)
+            world.link.place(4)
+        await task
+        (ticket,) = asking.placed
+        assert isinstance(ticket, Ticket)
+        if is_own:
+            assert ticket.outcome().offset == 4
+        else:
+            with pytest.raises(ProxyError, match="may have been written"):
+                ticket.outcome()
+
+    run(scenario)
