@@ -133,12 +133,12 @@ PACKAGES: dict[str, Package] = {
         independent=("faulty_broker",),
     ),
     "web": Package(
-        "shared by all HTTP servers: limits, error bodies, Host and Origin checks, CORS, response cache",
+        "shared by all HTTP servers: landing page, limits, error bodies, Host and Origin checks, CORS, response cache",
         ("openapi",),
         layers=(
             ("asgi", "errors", "settings"),
             ("hosts", "responses", "request_body", "http_protocol", "metrics"),
-            ("cors", "forwarded", "response_cache", "exception_handlers", "connection"),
+            ("cors", "forwarded", "response_cache", "exception_handlers", "connection", "landing_page"),
             ("access", "repeated_requests"),
             ("application",),
             ("server",),

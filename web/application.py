@@ -12,6 +12,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from headgate.web.access import Access
 from headgate.web.asgi import App, Receive, Scope, Send
 from headgate.web.http_protocol import BoundedHttpProtocol
+from headgate.web.landing_page import LandingPage
 from headgate.web.metrics import MEDIA_TYPE, PATH, HttpMetrics
 from headgate.web.response_cache import REMEMBER
 from headgate.web.responses import send_response
@@ -27,6 +28,7 @@ class Application:
         routes: Iterable[Route],
         begin_stop: Callable[[], None],
         metrics: HttpMetrics,
+        landing_page: LandingPage | None = None,
         http_protocol: type[HttpToolsProtocol] = BoundedHttpProtocol,
     ) -> None:
         """`media_type_of` returns the media type of error responses. `routes` are the routes of FastAPI.
@@ -39,6 +41,7 @@ class Application:
         self.routes = tuple(routes)
         self.begin_stop = begin_stop
         self.metrics = metrics
+        self._landing_page = landing_page
         self.http_protocol = http_protocol
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -59,6 +62,8 @@ class Application:
     async def _count(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] == PATH and scope["method"] in ("GET", "HEAD"):
             await send_response(send, 200, self.metrics.render(), MEDIA_TYPE)
+            return
+        if self._landing_page is not None and await self._landing_page.answer(scope, send):
             return
         send = self.metrics.begin(scope, send)
         try:

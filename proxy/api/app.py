@@ -35,7 +35,17 @@ from headgate.web.application import Application, methods_of, routes_of
 from headgate.web.asgi import Scope
 from headgate.web.connection import AbortableHttpProtocol
 from headgate.web.exception_handlers import exception_handlers
+from headgate.web.landing_page import LandingPage
 from headgate.web.metrics import HttpMetrics
+
+_LANDING_PAGE = LandingPage(
+    "Headgate REST proxy",
+    "This is the API of Confluent's REST Proxy, v2 and v3, for any Kafka cluster. It produces and reads records with "
+    "or without schemas, runs consumers, and manages topics, configs and groups.",
+    "docs/proxy.md",
+    ("proxy_v2", "proxy_v3"),
+    ("/topics", "/v3/clusters"),
+)
 
 
 def create_app(settings: ProxySettings, listen_host: str = "127.0.0.1") -> Application:
@@ -84,6 +94,7 @@ def create_app(settings: ProxySettings, listen_host: str = "127.0.0.1") -> Appli
         routes=routes_of(app),
         begin_stop=services.begin_stop,
         metrics=HttpMetrics("proxy", lambda: proxy_metrics(services)),
+        landing_page=_LANDING_PAGE,
         http_protocol=AbortableHttpProtocol,
     )
     return application

@@ -26,9 +26,19 @@ from headgate.registry.service.registry import Registry
 from headgate.web.access import Access
 from headgate.web.application import Application, methods_of, routes_of
 from headgate.web.exception_handlers import exception_handlers, without_framework
+from headgate.web.landing_page import LandingPage
 from headgate.web.metrics import HttpMetrics
 from headgate.web.repeated_requests import RepeatedRequests
 from headgate.web.settings import AccessSettings
+
+_LANDING_PAGE = LandingPage(
+    "Headgate schema registry",
+    "This is the API of Confluent's Schema Registry for Avro, JSON Schema and Protobuf. It stores schemas by subject "
+    "and version, and rejects versions that are not compatible. Clients use this address as schema.registry.url.",
+    "docs/registry.md",
+    ("registry",),
+    ("/subjects", "/schemas/types", "/config"),
+)
 
 
 def create_app(registry: Registry, access: AccessSettings | None = None) -> Application:
@@ -69,6 +79,7 @@ def create_app(registry: Registry, access: AccessSettings | None = None) -> Appl
         routes=routes_of(app),
         begin_stop=api.begin_stop,
         metrics=HttpMetrics("registry", lambda: registry_metrics(repeated)),
+        landing_page=_LANDING_PAGE,
         http_protocol=repeated.protocol(),
     )
     return application
