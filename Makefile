@@ -100,8 +100,8 @@ bench: $(VENV)/test.stamp system ## every benchmark, ours and the peer side by s
 docs: $(VENV)/test.stamp ## build the documentation site into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-demo: $(VENV)/spark.stamp ## records and poison over HTTP, a Spark pipeline, a table and dead letters: under three minutes
-	@$(BIN)/python examples/demo.py
+demo: $(VENV)/spark.stamp ## records and poison over HTTP, a Spark pipeline, a table and dead letters; DEMO_ARGS=--no-wait
+	@$(BIN)/python examples/demo.py $(DEMO_ARGS)
 
 tour: $(VENV)/base.stamp ## the command line: start, produce, consume, groups, schemas
 	@$(BIN)/python examples/tour.py
@@ -113,4 +113,4 @@ lock: ## resolve the lock files again
 	@sh requirements/lock.sh $(BIN)
 
 clean: ## remove everything that the targets create
-	rm -rf $(VENV) .cache .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
+	rm -rf $(VENV) .cache .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis dist site

@@ -1,10 +1,10 @@
 """A demo of all parts in under three minutes: records over HTTP, a Spark pipeline, a table and dead letters.
 
-    python examples/demo.py [--keep]
+    python examples/demo.py [--no-wait]
 
 Starts the servers on free ports, registers two versions of a schema, produces good and bad records with curl, runs a
-declared pipeline on the topic, and prints the result of every record. `--keep` keeps the servers running until Ctrl-C.
-Every step is a command that you can run yourself.
+declared pipeline on the topic, and prints the result of every record. The servers run until a key is pressed, so that
+you can try the printed commands. `--no-wait` stops them at once.
 """
 
 import argparse
@@ -17,6 +17,8 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import termios
+import tty
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ HEADGATE = [sys.executable, "-P", "-m", "headgate"]
 HERE = Path(__file__).resolve().parent / "demo"
 TOPIC, SUBJECT, DEAD_LETTERS = "orders", "orders-value", "orders.dead"
 REGISTRY_V1 = "application/vnd.schemaregistry.v1+json"
+SETTINGS = ("DEMO_FOLDER", "HEADGATE_BOOTSTRAP_SERVER", "HEADGATE_REGISTRY_URL")
 REASON_HEADER = "headgate.dead_letter.reason"
 
 
@@ -116,14 +119,16 @@ class Demo:
 
     def _show_places(self) -> None:
         say("Try these commands:")
+        program = shutil.which("headgate", path=str(Path(sys.executable).parent)) or "python -m headgate"
         places = {
             "the decoded topic with poison rows": f"curl '{self._topics()}/{TOPIC}/records?from=earliest'",
             "the registered versions": f"curl {self._registry}/subjects/{SUBJECT}/versions",
-            "the dead letters": f"headgate consume {DEAD_LETTERS} -e -b {self._broker}",
-            "the pipeline": "examples/demo/pipeline.toml",
+            "the dead letters": f"{program} dead list {DEAD_LETTERS} -b {self._broker}",
+            "one dead letter": f"{program} dead show {DEAD_LETTERS} 0:0 -b {self._broker}",
+            "the pipeline": f"cat {HERE / 'pipeline.toml'}",
         }
-        for what, where in places.items():
-            print(f"  {what}: {where}", flush=True)
+        for what, command in places.items():
+            print(f"  # {what}\n  {command}", flush=True)
 
     def _topics(self) -> str:
         if not self._cluster:
@@ -135,7 +140,7 @@ class Demo:
         command = ["curl", "-sS", "--fail-with-body", "-X", method]
         if content_type:
             command += ["-H", f"Content-Type: {content_type}"]
-        shown = shlex.join([*command, url]) + (f" -d '{body[:90]}{'…' if len(body) > 90 else ''}'" if body else "")
+        shown = shlex.join([*command, *(["-d", body] if body else []), url])
         print(f"$ {shown}", file=sys.stderr, flush=True)
         if body:
             command += ["-d", "@-"]
@@ -147,7 +152,8 @@ class Demo:
     def _headgate(self, words: str, *arguments: str) -> None:
         say(words)
         typed = shlex.join(["headgate", *arguments])
-        print(f"$ {typed}", file=sys.stderr, flush=True)
+        settings = " ".join(f"{name}={self._environment[name]}" for name in SETTINGS)
+        print(f"$ cd {self._folder} && {settings} {typed}", file=sys.stderr, flush=True)
         done = subprocess.run([*HEADGATE, *arguments], cwd=self._folder, env=self._environment, check=False)
         if done.returncode:
             raise SystemExit(f"the demo failed: {typed} exited with {done.returncode}")
@@ -157,9 +163,22 @@ def say(words: str) -> None:
     print(f"\n# {words}", file=sys.stderr, flush=True)
 
 
+def wait_for_key() -> None:
+    """Wait for a key, or for the end of standard input if it is not a terminal."""
+    if not sys.stdin.isatty():
+        sys.stdin.read()
+        return
+    previous = termios.tcgetattr(sys.stdin)
+    tty.setcbreak(sys.stdin)
+    try:
+        sys.stdin.read(1)
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, previous)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--keep", action="store_true", help="keep the servers running until Ctrl-C")
+    parser.add_argument("--no-wait", action="store_true", help="stop the servers at the end, without waiting for a key")
     arguments = parser.parse_args()
     if shutil.which("curl") is None:
         raise SystemExit("the demo needs curl; install it and try again")
@@ -176,9 +195,9 @@ def main() -> None:
             if not line:
                 raise SystemExit("the servers did not start; see the error above")
             Demo(folder, json.loads(line)["services"]).run()
-            if arguments.keep:
-                say("All servers are still running. Press Ctrl-C to stop them.")
-                process.wait()
+            if not arguments.no_wait:
+                say("All servers are still running. Try the commands in another terminal. Press a key to stop.")
+                wait_for_key()
         except KeyboardInterrupt:
             pass
         finally:

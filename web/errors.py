@@ -1,6 +1,6 @@
 """Error responses: the JSON body that all HTTP APIs share, and tables that map exceptions to HTTP status and code."""
 
-from collections.abc import Mapping
+from collections.abc import ItemsView, Mapping
 from typing import Final, NamedTuple
 
 import orjson
@@ -31,6 +31,9 @@ class ErrorTable:
 
     def __contains__(self, kind: type[Exception]) -> bool:
         return kind in self._entries
+
+    def items(self) -> ItemsView[type[Exception], ErrorStatus]:
+        return self._entries.items()
 
     def status_of(self, error: Exception) -> ErrorStatus:
         """The entry of the exception's class, or of its nearest base class. 500 if neither has one."""

@@ -5,13 +5,19 @@ from pathlib import Path
 
 from tests.reference import broker_pages
 from tests.reference.command_page import command_page
+from tests.reference.errors_page import errors_page
 from tests.reference.poison_reasons import rendered
 from tests.reference.settings_page import settings_page
 
 
 def pages() -> dict[str, str]:
     """The text of each generated page by its file name in docs/."""
-    return {"cli.md": command_page(), "configuration.md": settings_page(), **broker_pages.pages()}
+    return {
+        "cli.md": command_page(),
+        "configuration.md": settings_page(),
+        "error-codes.md": errors_page(),
+        **broker_pages.pages(),
+    }
 
 
 def main() -> None:

@@ -1,11 +1,13 @@
 """The examples of docs/spark.md, run from top to bottom against a live broker and registry."""
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from confluent_kafka import Producer
 
+from headgate.serdes import RegistryClient, Serializer, avro_schema
+from tests.documentation import blocks
 from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_registry import HeadgateRegistry
 from tests.live.installation import ROOT
@@ -35,13 +37,27 @@ def own_registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HeadgateR
 def test_the_examples_of_the_guide_run(
     spark: "SparkSession", broker: HeadgateBroker, own_registry: HeadgateRegistry
 ) -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    names: dict[str, object] = {"__name__": "examples"}
-    blocks = list(re.finditer(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
-    assert len(blocks) >= 8
-    for block in blocks:
-        # Keep the line numbers, so that a traceback points to the page.
-        code = "\n" * text.count("\n", 0, block.start(1)) + block[1]
-        code = code.replace("http://localhost:8081", own_registry.url).replace("localhost:9092", broker.address)
-        exec(compile(code, str(PAGE), "exec"), names)
+    names: dict[str, object] = {"__name__": "examples", "spark": spark}
+    addresses = {"broker": broker.address, "registry": own_registry.url.removeprefix("http://"), "proxy": "unused"}
+    for block in blocks(PAGE):
+        block.python(names, addresses)
     assert names["seen"] == {"good": 1000, "poison": 3}
+
+
+def test_the_spark_block_of_the_readme_runs(
+    spark: "SparkSession",
+    broker: HeadgateBroker,
+    own_registry: HeadgateRegistry,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (block,) = (block for block in blocks(ROOT / "README.md") if block.language == "python")
+    schema = avro_schema('{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}')
+    with RegistryClient(own_registry.url) as client:
+        payload = Serializer(client, schema).serialize({"id": 4}, topic="orders")
+    producer = Producer({"bootstrap.servers": broker.address})
+    for value in (payload, payload[:5]):
+        producer.produce("invoices", value)
+    producer.flush()
+    addresses = {"broker": broker.address, "registry": own_registry.url.removeprefix("http://"), "proxy": "unused"}
+    block.python({"__name__": "examples"}, addresses)
+    assert "|  4|     0|" in capsys.readouterr().out
