@@ -53,7 +53,7 @@ def test_the_spark_block_of_the_readme_runs(
     (block,) = (block for block in blocks(ROOT / "README.md") if block.language == "python")
     schema = avro_schema('{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}')
     with RegistryClient(own_registry.url) as client:
-        payload = Serializer(client, schema).serialize({"id": 4}, topic="orders")
+        payload = Serializer(client, schema).serialize({"id": 4}, topic="orders") or b""
     producer = Producer({"bootstrap.servers": broker.address})
     for value in (payload, payload[:5]):
         producer.produce("invoices", value)
