@@ -6,8 +6,9 @@ from functools import partial
 from tests.cluster.conftest import RunningProxy
 from tests.history.workload import Workload, run
 from tests.live.apache_kafka_cluster import NODE_IDS, ClusterNode, KafkaCluster
+from tests.rounds import rounds
 
-REQUESTS = 1000
+REQUESTS = rounds(400, 4000)
 
 
 def kill_and_restart(cluster: KafkaCluster, node: ClusterNode) -> None:
