@@ -143,7 +143,7 @@ def main() -> None:
         asyncio.run(fill(broker.address, registry.url))
         settings = {"folder": folder, "broker": broker.address, "registry": registry.url}
         (folder / "orders.toml").write_text(PIPELINE.format(**settings), encoding="utf-8")
-        pack, submit, by_files, in_cluster = blocks()
+        pack, submit, in_cluster = blocks()
         if not (folder / "env.tar.gz").exists():
             subprocess.run(
                 [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder], cwd=ROOT, check=True
@@ -164,7 +164,6 @@ def main() -> None:
         check(shell(local(submit), folder, environment), folder)
         workers = {path.relative_to(folder).parts[0] for path in cluster.environments()}
         assert len(workers) == WORKERS, workers
-        check(shell(local(by_files), folder, environment), folder)
         refused = shell(local(in_cluster), folder, environment)
         assert REFUSED in refused.stdout, refused.stdout[-3000:]
         print("every command of the guide works")

@@ -64,8 +64,7 @@ def test_a_report_is_counted_by_outcome(tmp_path: Path) -> None:
 
 
 def test_the_guide_has_the_commands_that_are_run() -> None:
-    pack, submit, by_files, in_cluster = blocks()
+    pack, submit, in_cluster = blocks()
     assert "venv-pack" in pack
     assert "--archives env.tar.gz#env" in submit
-    assert "--py-files headgate.zip" in by_files
     assert "--deploy-mode cluster" in in_cluster
