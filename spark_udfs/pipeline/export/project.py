@@ -89,14 +89,13 @@ class _Export:
     pipeline: Pipeline
     mistakes: list[Mistake] = field(default_factory=list)
     variables: list[str] = field(default_factory=list)
+    letters: list[tuple[str, str]] = field(default_factory=list)
+    """Code of the rows with dead letters, and their source."""
 
     def project(self) -> Project:
         pipeline, graph = self.pipeline, Graph(self.pipeline)
         kafka, registry = self._options(pipeline.kafka), self._options(pipeline.registry)
         parts = [_HEAD.format(name=pipeline.name, kafka=kafka, registry=registry)]
-        # Spark calls the functions when they are defined, so the dead letters come first.
-        if pipeline.dead_letters is not None:
-            parts += self._dead_letters(pipeline.dead_letters)
         for name, source in pipeline.sources.items():
             parts += self._source(name, source)
         for transform in graph.ordered():
@@ -104,6 +103,8 @@ class _Export:
             parts.append(transform_code(transform, graph))
         for sink in pipeline.sinks.values():
             parts += self._sink(sink, graph)
+        if pipeline.dead_letters is not None:
+            parts += self._dead_letters(pipeline.dead_letters)
         taken = {f"{name}_{end}" for name in (*pipeline.steps, *pipeline.sinks) for end in ("rows", "decoded", "made")}
         for name in taken & set(pipeline.sinks):
             self._wrong(f"sinks.{name}", "the exported project has another dataset with this name; rename the sink")
@@ -184,7 +185,7 @@ class _Export:
             yield view(f"{name}_rows", f"    return {decoded}.select{listed(RAW_COLUMNS)}")
         if source.decode and source.on_poison is OnPoison.DEAD_LETTER:
             tombstones = """.where("reason <> 'NULL' OR key IS NULL")""" if is_table else ""
-            yield self._letters(f"{name}_poison", decoded + tombstones, name)
+            self.letters.append((decoded + tombstones, name))
 
     def _files(self, where: str, source: FilesSource) -> str:
         if source.schema is None:
@@ -248,27 +249,28 @@ class _Export:
         if sink.on_refused is OnPoison.DEAD_LETTER:
             columns = 'f.encode("row", "UTF-8").alias("raw"), f.lit("INVALID_VALUE").alias("reason")'
             refused = f'{made}.where("made.reason IS NOT NULL").select({columns}, f.col("made.reason").alias("detail"))'
-            yield self._letters(f"{sink.name}_refused", refused, f"sink {sink.name}")
+            self.letters.append((refused, f"sink {sink.name}"))
 
     def _dead_letters(self, sink: Sink) -> Iterator[str]:
+        """One flow for all dead letters. Spark skips batches of a second flow into the same Parquet table."""
         name = self.pipeline.name
         if isinstance(sink, DeadLetterTopicSink):
             yield f'dp.create_sink("{DEAD_LETTERS}", "headgate", {self._options(sink.options, "KAFKA")})\n'
+            kind, arguments = "append_flow", f"target={DEAD_LETTERS!r}"
             body = f"to_dead_letter_records(dead_letters(rows), {sink.topic!r}, application={name!r})"
         elif isinstance(sink, (ParquetSink, DeltaSink)):
-            yield f"dp.create_streaming_table({_table_name(sink)!r}, format={_format(sink)!r})\n"
+            kind, arguments = "table", f"name={_table_name(sink)!r}, format={_format(sink)!r}"
             added = f'f.lit(source).alias("source"), f.lit({name!r}).alias("pipeline")'
             failed_at = 'f.current_timestamp().alias("failed_at")'
             body = f"dead_letters(rows).select(*{tuple(COLUMNS)!r}, {added}, {failed_at})"
         else:
             self._wrong(DEAD_LETTERS, "cannot be exported; use topic, parquet or delta")
             return
-        yield f"def letters(rows: DataFrame, source: str) -> DataFrame:\n    return {body}\n"
-
-    def _letters(self, name: str, rows: str, source: str) -> str:
-        sink = self.pipeline.dead_letters
-        assert sink is not None
-        return dataset("append_flow", name, f"    return letters({rows}, {source!r})", f"target={_table_name(sink)!r}")
+        if self.letters:
+            first, *others = (f"letters({rows}, {source!r})" for rows, source in self.letters)
+            union = first + "".join(f".unionByName({other})" for other in others)
+            yield f"def letters(rows: DataFrame, source: str) -> DataFrame:\n    return {body}\n"
+            yield dataset(kind, "all_letters", f"    return {union}", arguments)
 
 
 def _latest(source: TopicSource, record: str) -> str:

@@ -56,7 +56,7 @@ def test_a_pipeline_becomes_a_specification_and_a_module(tmp_path: Path) -> None
         },
     }
     functions = [each.name for each in ast.parse(project.files[MODULE]).body if isinstance(each, ast.FunctionDef)]
-    assert functions == ["letters", "orders_decoded", "orders_rows", "orders_poison", "lake_table"]
+    assert functions == ["orders_decoded", "orders_rows", "lake_table", "letters", "all_letters"]
     assert "@dp.table(name='lake', format='parquet')" in project.files[MODULE]
     assert project.variables == ()
 
