@@ -2,7 +2,7 @@
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql import functions as f
@@ -17,7 +17,7 @@ from tests.live.topics import create_topic, produce
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 CHECK = "spark.sql.streaming.realTimeMode.allowlistCheck"
 SECONDS_MAX = 300
@@ -30,9 +30,11 @@ def started(
     address = {"kafka.bootstrap.servers": broker.address}
     rows = spark.readStream.format("kafka").options(**address, subscribe="live", startingOffsets="earliest").load()
     decoded = from_registry_avro("value", "live-value", registry=registry.url)
-    written = rows.select(f.to_json(decoded).alias("value")).writeStream.format("kafka").options(**address)
+    # PySpark's types do not contain `realTime`.
+    written: Any = rows.select(f.to_json(decoded).alias("value")).writeStream.format("kafka").options(**address)
     written = written.option("topic", "live-out").option("checkpointLocation", str(folder))
-    return written.outputMode("update").trigger(realTime="5 seconds").start()
+    query: StreamingQuery = written.outputMode("update").trigger(realTime="5 seconds").start()
+    return query
 
 
 def test_functions_in_python_run_only_without_the_allowlist(
