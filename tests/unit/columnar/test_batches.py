@@ -10,7 +10,7 @@ from aiokafka.record.memory_records import MemoryRecords
 from crc32c import crc32c
 from pyarrow import lib as pa
 
-from headgate.serdes.columnar import AbortedTransaction, Engine, Records, read_batches
+from headgate.serdes.columnar import AbortedTransaction, Engine, Plain, Records, read_batches
 from headgate.serdes.columnar.records import decompression
 from tests.unit.columnar.checked import Checked
 from tests.unit.columnar.generation import zigzag
@@ -199,6 +199,27 @@ def test_offsets_out_of_range_fail_their_batch(base: int, last_delta: int) -> No
     result = read_batches(batch_of(RECORD, 1, base=base, last_delta=last_delta), 0)
     assert result.columns.num_rows == 0
     assert len(result.faults) == 1
+
+
+@pytest.mark.parametrize(
+    ("time", "delta", "is_good"),
+    [
+        (2**62, 2**62 - 1, True),
+        (2**62, 2**62, False),
+        (-(2**62), -(2**62) + 1, True),
+        (-(2**62), -(2**62), False),
+        (0, 2**63 - 1, True),
+        (-5, 2**63 - 1, True),
+        (5, -(2**63) + 1, True),
+    ],
+)
+@pytest.mark.parametrize("engine", [Plain(), Checked()], ids=["plain", "checked"])
+def test_timestamps_of_more_than_64_bits_fail_their_batch(time: int, delta: int, is_good: bool, engine: Engine) -> None:
+    body = b"\0" + zigzag(delta) + zigzag(0) + zigzag(-1) + zigzag(-1) + zigzag(0)
+    result = read_batches(batch_of(zigzag(len(body)) + body, 1, time=time), 0, engine=engine)
+    assert (result.columns.num_rows, len(result.faults)) == ((1, 0) if is_good else (0, 1))
+    if is_good and time + delta >= 0:
+        assert result.columns.column("timestamp")[0].value == time + delta
 
 
 def test_records_before_the_fetch_offset_are_skipped() -> None:
