@@ -11,15 +11,72 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiokafka import AIOKafkaConsumer
 
 from examples.pipelines.fill import ORDERS, POISON, fill
+from headgate.spark_udfs.pipeline import load
+from headgate.spark_udfs.pipeline.export import export
+from headgate.spark_udfs.pipeline.export.project import MODULE
 from tests.conftest import unavailable
 from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_registry import HeadgateRegistry
 from tests.live.installation import ROOT
 
 EXAMPLE = ROOT / "examples" / "declarative_pipeline"
-RUN_SECONDS_MAX = 300
+RUN_SECONDS_MAX = 900
+
+EXPORTED = """
+name = "exported"
+checkpoint = "state"
+
+[sources.sales]
+type = "topic"
+topic = "orders"
+
+[sources.customers]
+type = "topic"
+read = "table"
+on_poison = "DROP"
+
+[transforms.named]
+type = "join"
+left = "sales"
+right = "customers"
+how = "left"
+on = "sales.customer = customers.id"
+select = ["sales.*", "customers.full_name"]
+
+[transforms.large]
+type = "sql"
+sql = "WITH a AS (SELECT * FROM named) SELECT id, full_name, amount FROM a WHERE amount >= 100 -- comment"
+
+[transforms.per_hour]
+type = "window"
+from = "sales"
+window = "tumbling"
+time = "ordered_at"
+size = "1 hour"
+watermark = "0 seconds"
+select = { n = "count(*)" }
+
+[sinks.hours]
+type = "parquet"
+from = "per_hour"
+path = "unused"
+
+[sinks.large_orders]
+type = "topic"
+from = "large"
+topic = "large_orders"
+key = "id"
+schema = '''{"type": "record", "name": "Large", "fields": [{"name": "id", "type": "long"},
+  {"name": "full_name", "type": "string"},
+  {"name": "amount", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}}]}'''
+
+[dead_letters]
+type = "parquet"
+path = "unused_too"
+"""
 
 EVERY_FUNCTION = """
 import os
@@ -109,7 +166,17 @@ def test_every_function_works_in_a_declarative_pipeline(gateway: dict[str, str],
     assert stored != text
     spec.write_text(stored, encoding="utf-8")
     (project / "transformations" / "every_function.py").write_text(EVERY_FUNCTION, encoding="utf-8")
-    settings = {"spark.sql.warehouse.dir": str(warehouse), "spark.ui.enabled": "false"}
+    (tmp_path / "exported.toml").write_text(EXPORTED, encoding="utf-8")
+    exported = export(load(tmp_path / "exported.toml", environment=gateway))
+    # In the same project, so that one run is enough.
+    (project / "transformations" / "exported.py").write_text(exported.files[MODULE], encoding="utf-8")
+    settings = {
+        "spark.sql.warehouse.dir": str(warehouse),
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        # Each flow starts Python processes. On a busy machine, many at once exceed Spark's timeout.
+        "spark.sql.pipelines.execution.maxConcurrentFlows": "2",
+    }
     done = subprocess.run(
         [
             str(Path(pyspark.__file__).parent / "bin" / "spark-pipelines"),
@@ -147,3 +214,28 @@ def test_every_function_works_in_a_declarative_pipeline(gateway: dict[str, str],
     assert all(row["reason"] == row["r"] for row in columns)
     assert {row["value"][:1] for row in rows(warehouse, "encoded")} == {b"\0"}
     assert {row["topic"] for row in rows(warehouse, "records")} == {"orders.dead"}
+    check_exported(warehouse, gateway["HEADGATE_BOOTSTRAP_SERVER"])
+
+
+def check_exported(warehouse: Path, bootstrap_server: str) -> None:
+    """The tables and topics of the exported pipeline."""
+    # The tombstone of alan deletes his row.
+    assert sorted(row["id"] for row in rows(warehouse, "customers_rows")) == ["ada", "mary"]
+    # The watermark has passed the first hour, but not that of the last order.
+    assert [row["n"] for row in rows(warehouse, "hours")] == [4]
+    letters = [(row["source"], row["reason"]) for row in rows(warehouse, "dead_letters")]
+    # The schema of the topic requires the name of the customer, and alan has none.
+    assert sorted(letters) == sorted(
+        [("sink large_orders", "INVALID_VALUE")]
+        + [("sales", reason) for reason in ("BAD_MAGIC", "NULL", "TOO_SHORT", "UNKNOWN_SCHEMA")]
+    )
+    assert asyncio.run(keys_of("large_orders", bootstrap_server)) == [b"3"]
+
+
+async def keys_of(topic: str, bootstrap_server: str) -> list[bytes]:
+    # aiokafka has no types.
+    make_consumer: Any = AIOKafkaConsumer
+    async with make_consumer(topic, bootstrap_servers=bootstrap_server, auto_offset_reset="earliest") as consumer:
+        await consumer.seek_to_beginning()
+        ends = await consumer.end_offsets(consumer.assignment())
+        return [(await consumer.getone()).key for _ in range(sum(ends.values()))]
