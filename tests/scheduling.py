@@ -10,7 +10,9 @@ from xdist.scheduler import LoadScopeScheduling
 
 FILE = ""
 """The group is the file."""
+SPARK_FUNCTIONS = "session of Spark for functions"
 SPARK_SESSION = "session of Spark"
+"""One session for all tests would be the longest group by far."""
 
 GROUPS = (
     ("tests/spark/source/test_spark.py", SPARK_SESSION),
@@ -19,6 +21,7 @@ GROUPS = (
     ("tests/spark/faults/test_driver_kill.py", FILE),
     ("tests/spark/deployment/", FILE),
     ("tests/spark/test_demo.py", FILE),
+    ("tests/spark/functions/", SPARK_FUNCTIONS),
     ("tests/spark/", SPARK_SESSION),
     ("tests/clients/secured/", "secured Apache Kafka"),
     ("tests/clients/cli/test_apache_kafka.py", "Apache Kafka"),
@@ -30,6 +33,7 @@ GROUPS = (
 """The group of a test is that of the first prefix of its path."""
 
 LONGEST = (
+    SPARK_FUNCTIONS,
     SPARK_SESSION,
     "proxies",
     "Apache Kafka",
