@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.layers import ARCHITECTURE, EVERYTHING, PACKAGES, with_tables
-from tests.scheduling import SPARK_SESSION, group_of, turn_of
+from tests.scheduling import SPARK_FUNCTIONS, SPARK_SESSION, group_of, turn_of
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -189,7 +189,8 @@ def test_a_worker_gets_the_tests_of_a_file_and_of_spark_together() -> None:
     assert group_of("tests/faults/test_a.py::test_one[x]") == group_of("tests/faults/test_a.py::test_two")
     assert group_of("tests/faults/test_a.py::test_one") != group_of("tests/faults/test_b.py::test_one")
     assert group_of("tests/cluster/test_a.py::test_one") == group_of("tests/cluster/test_b.py::test_one")
-    assert group_of("tests/spark/test_a.py::test_one") == group_of("tests/spark/functions/test_b.py::test_two[y]")
+    assert group_of("tests/spark/test_a.py::test_one") == group_of("tests/spark/pipeline/test_b.py::test_two[y]")
+    assert group_of("tests/spark/functions/test_a.py::test_one") == SPARK_FUNCTIONS
     assert group_of("tests/spark/test_a.py::test_one") != group_of("tests/spark/test_demo.py::test_one")
     assert turn_of("tests/spark/test_a.py::test_one") < turn_of("tests/faults/test_kill.py::test_one")
     assert turn_of("tests/faults/test_kill.py::test_one") < turn_of("tests/unit/test_a.py::test_one")
@@ -198,7 +199,7 @@ def test_a_worker_gets_the_tests_of_a_file_and_of_spark_together() -> None:
 def test_tests_outside_the_spark_group_use_no_session() -> None:
     beside = []
     for path in sorted((ROOT / "tests" / "spark").rglob("test_*.py")):
-        if group_of(str(path.relative_to(ROOT))) == SPARK_SESSION:
+        if group_of(str(path.relative_to(ROOT))) in (SPARK_SESSION, SPARK_FUNCTIONS):
             continue
         beside.append(path.name)
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
