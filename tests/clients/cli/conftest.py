@@ -73,12 +73,12 @@ class Cli:
 
     def on_terminal(self, *arguments: str, code: int = 0, **environment: str) -> str:
         """The text that the command writes to a terminal."""
-        assert self._launcher is not None
+        launcher = self._launcher
+        assert launcher is not None
         with terminal() as screen:
             paths = [Path(screen.path)] * 3
             everything = self.environment | {"TERM": "xterm"} | environment
-            got = self._launcher.run_with(arguments, self.folder, everything, paths)
-            shown = screen.shown()
+            got, shown = screen.during(lambda: launcher.run_with(arguments, self.folder, everything, paths))
         assert got == code, (arguments, got, shown)
         return shown
 

@@ -6,9 +6,11 @@ import pty
 import re
 import struct
 import termios
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 
+POLL_SECONDS = 0.01
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -17,14 +19,21 @@ class Terminal:
         self._master = master
         self.path = path
 
-    def shown(self) -> str:
-        """Everything that was written since the last call."""
-        parts = []
-        while True:
-            try:
+    def during(self, command: Callable[[], int]) -> tuple[int, str]:
+        """The exit code of the command and everything that it shows. A terminal that nobody reads would block it."""
+        parts: list[bytes] = []
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(command)
+            while not running.done():
+                self._read(parts)
+                wait([running], POLL_SECONDS)
+        self._read(parts)
+        return running.result(), b"".join(parts).decode().replace("\r\n", "\n")
+
+    def _read(self, parts: list[bytes]) -> None:
+        with suppress(BlockingIOError):
+            while True:
                 parts.append(os.read(self._master, 65536))
-            except BlockingIOError:
-                return b"".join(parts).decode().replace("\r\n", "\n")
 
 
 def shown_lines(text: str) -> list[str]:
