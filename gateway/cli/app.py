@@ -132,7 +132,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _replace_callbacks(command: Any, error: Exception) -> None:
-    """Make all commands raise `error`. Groups have none of their own: they only select a command."""
+    """Make all commands raise `error`. A group of commands does nothing itself, so it stays unchanged."""
 
     def fail(**_: object) -> None:
         raise error

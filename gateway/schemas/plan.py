@@ -39,7 +39,7 @@ class Step:
     level: Level | None = None
     """The level that the change must fulfil."""
     old_level: str | None = None
-    """The level of the subject in the registry, if the manifest changes it. "" if it has none of its own."""
+    """The current level of the subject, if the manifest changes it. "" if the subject uses the global level."""
     version: int | None = None
     """The registered version of an unchanged schema."""
     problem: str = ""

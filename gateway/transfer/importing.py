@@ -6,7 +6,6 @@ interruption, records that were acknowledged after the last save are sent again:
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice
@@ -18,7 +17,7 @@ from headgate.gateway.records.encoding import RecordEncoder
 from headgate.gateway.records.input import InputRow, LineFormat, line_bytes_max
 from headgate.gateway.records.json_lines import BadRecord
 from headgate.gateway.records.record import NewRecord
-from headgate.gateway.transfer.manifest import BadManifest, ExportedFile, Manifest
+from headgate.gateway.transfer.manifest import BadManifest, ExportedFile, Manifest, replace_json
 from headgate.kafka_client.admin.topics import Topic
 from headgate.kafka_client.options import ConnectionOptions
 
@@ -162,9 +161,4 @@ class ImportProgress:
             raise BadManifest(f"{self._path}: {error}") from error
 
     def save(self) -> None:
-        part = self._path.with_suffix(".part")
-        with part.open("w", encoding="utf-8") as file:
-            json.dump(self.acknowledged, file)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(self._path)
+        replace_json(self._path, self.acknowledged)

@@ -42,14 +42,8 @@ class Manifest:
         return max((file.end for file in self.files if file.partition == partition), default=0)
 
     def save(self, folder: Path) -> None:
-        """Replaces the stored manifest atomically."""
-        part = folder / f"{NAME}.part"
-        with part.open("w", encoding="utf-8") as file:
-            json.dump({"version": VERSION, **asdict(self)}, file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(folder / NAME)
-        sync_folder(folder)
+        """Replaces the stored manifest."""
+        replace_json(folder / NAME, {"version": VERSION, **asdict(self)})
 
 
 def load(folder: Path) -> Manifest | None:
@@ -71,6 +65,17 @@ def load(folder: Path) -> Manifest | None:
         return Manifest(**document, files=files)
     except (TypeError, KeyError, AttributeError) as error:
         raise BadManifest(f"{folder / NAME}: {error}") from error
+
+
+def replace_json(path: Path, document: object) -> None:
+    """Replace a file atomically and durably."""
+    part = path.with_name(f"{path.name}.part")
+    with part.open("w", encoding="utf-8") as file:
+        json.dump(document, file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+    sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:

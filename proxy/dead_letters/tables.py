@@ -7,6 +7,7 @@ the file. Columns: `spark_udfs.dead_letter`.
 import hashlib
 import json
 import sqlite3
+from abc import ABC, abstractmethod
 from base64 import b64decode
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -48,7 +49,7 @@ def open_table(location: str, by: str) -> "DeadLetterTable":
     return ParquetTable(location, Path(rest if colon else location), by)
 
 
-class DeadLetterTable:
+class DeadLetterTable(ABC):
     """The interface of `DeadLetterTopic`, without `purge`."""
 
     def __init__(self, location: str, claims: TableClaims) -> None:
@@ -78,8 +79,9 @@ class DeadLetterTable:
             counts[stored.reason, stored.letter.schema_id, str(stored.state)] += 1
         return LetterCounts(counts, True)
 
+    @abstractmethod
     def _rows(self) -> Iterator[tuple[tuple[int, int], dict[str, Any]]]:
-        raise NotImplementedError
+        """The rows with their places. Raises TableUnreadable."""
 
     def _stored(self, place: tuple[int, int], row: dict[str, Any], state: LetterState) -> StoredLetter:
         origin = Record(

@@ -2,7 +2,7 @@
 
 The checker of the language decides what is incompatible. The differences only explain it: an incompatibility belongs to
 the difference at its path, or at the nearest path around it. If there is none, it belongs to all differences below its
-path. An incompatibility without any difference is a change of its own, so that nothing is lost.
+path. If no difference explains an incompatibility, the incompatibility is listed as a separate change.
 """
 
 from collections.abc import Iterator
