@@ -3,13 +3,18 @@
 from pathlib import Path
 from typing import Any, cast
 
-from headgate.spark_udfs.pipeline.checkpoints import Checkpoint
+from headgate.spark_udfs.pipeline.checkpoints import BatchId, Checkpoint
 from headgate.spark_udfs.pipeline.checks.load import check
 from headgate.spark_udfs.pipeline.document import parse_toml
 from headgate.spark_udfs.pipeline.sources.source import SourceContext
 from tests.unit.serdes.stub_registry import ADDRESS
 from tests.unit.spark_udfs.fake_spark import FakeSession, schema
+from tests.unit.spark_udfs.plans import record
 
+BATCH = BatchId("shop", "0123456789abcdef", "orders", 12)
+ORDER = record(("id", "long"), name="Order")
+REGISTRY = {"registry.url": ADDRESS}
+KAFKA = {"kafka.bootstrap.servers": "kafka:9092"}
 EVENTS = schema(at="timestamp", id="long", wrong="string")
 HEAD = 'checkpoint = "s"\non_poison = "DROP"\n'
 TEXT = """

@@ -6,27 +6,13 @@ import pytest
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql.types import ArrayType, StructType
 
-from headgate.spark_udfs.pipeline.checkpoints import BatchId, Checkpoint
+from headgate.spark_udfs.pipeline.checkpoints import Checkpoint
 from headgate.spark_udfs.pipeline.errors import PipelineError, PipelineMistakes
 from headgate.spark_udfs.pipeline.sources.source import parse_ddl
-from tests.unit.serdes.stub_registry import ADDRESS, StubRegistry
 from tests.unit.spark_udfs.fake_spark import FakeSession, schema
 from tests.unit.spark_udfs.pipeline.examples import frames_of, with_source
-from tests.unit.spark_udfs.plans import record, text_of
 
 pytestmark = pytest.mark.usefixtures("columns_without_session")
-
-
-BATCH = BatchId("shop", "0123456789abcdef", "orders", 12)
-ORDER = record(("id", "long"), name="Order")
-REGISTRY = {"registry.url": ADDRESS}
-KAFKA = {"kafka.bootstrap.servers": "kafka:9092"}
-
-
-@pytest.fixture
-def registry(stub_registry: StubRegistry) -> StubRegistry:
-    stub_registry.add("orders-value", {"schema": text_of(ORDER)})
-    return stub_registry
 
 
 @pytest.mark.usefixtures("ddl_without_session")

@@ -7,7 +7,6 @@ import httpx
 import pytest
 
 from headgate.spark_udfs.dead_letter import COLUMNS
-from headgate.spark_udfs.pipeline.checkpoints import BatchId
 from headgate.spark_udfs.pipeline.checks.load import check
 from headgate.spark_udfs.pipeline.document import parse_toml
 from headgate.spark_udfs.pipeline.errors import PipelineError
@@ -16,21 +15,10 @@ from headgate.spark_udfs.pipeline.sinks.topic import OVERHEAD_BYTES, TopicSink, 
 from headgate.spark_udfs.pipeline.sinks.writer import Written
 from tests.unit.serdes.stub_registry import ADDRESS, StubRegistry
 from tests.unit.spark_udfs.fake_spark import FakeSession, schema
-from tests.unit.spark_udfs.plans import record, text_of
+from tests.unit.spark_udfs.pipeline.examples import BATCH, KAFKA, ORDER, REGISTRY
+from tests.unit.spark_udfs.plans import text_of
 
 pytestmark = pytest.mark.usefixtures("columns_without_session")
-
-
-BATCH = BatchId("shop", "0123456789abcdef", "orders", 12)
-ORDER = record(("id", "long"), name="Order")
-REGISTRY = {"registry.url": ADDRESS}
-KAFKA = {"kafka.bootstrap.servers": "kafka:9092"}
-
-
-@pytest.fixture
-def registry(stub_registry: StubRegistry) -> StubRegistry:
-    stub_registry.add("orders-value", {"schema": text_of(ORDER)})
-    return stub_registry
 
 
 @pytest.fixture
